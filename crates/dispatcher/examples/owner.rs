@@ -171,6 +171,7 @@ impl Worker {
                     number: 0,
                     measure: None,
                     unready: None,
+                    leaving: None,
                 })));
             }
         }

@@ -240,6 +240,8 @@ fn work_of_worker(partition: &Partition, group: &GroupShard, event: &WorkerEvent
         | WorkerEvent::Measured { .. }
         | WorkerEvent::Lost { .. }
         | WorkerEvent::Recovered { .. }
+        | WorkerEvent::Leaving { .. }
+        | WorkerEvent::Left { .. }
         | WorkerEvent::Drained { .. }
         | WorkerEvent::Resumed { .. } => Vec::new(),
     }

@@ -42,7 +42,7 @@ pub struct Config {
     /// the group's `lost_after_ms` and `lease_ms`.
     #[serde(default = "default_heartbeat")]
     pub heartbeat_ms: u64,
-    /// Milliseconds that running attempts get to end by themselves when the executor is stopped, 0 to
+    /// Milliseconds that running attempts get to end by themselves when the executor is stopped and keeps no jobs, 0 to
     /// 86,400,000; default 30,000.
     #[serde(default = "default_stop_grace")]
     pub stop_grace_ms: u64,

@@ -111,6 +111,8 @@ pub enum ReturnReason {
     WorkerLost,
     /// The worker came back as a new process.
     WorkerRestarted,
+    /// The worker leaves: its process was told to stop. Since level 3.
+    WorkerLeaving,
 }
 
 /// How an attempt ended.

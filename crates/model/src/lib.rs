@@ -49,7 +49,7 @@ pub use calendar::{Calendar, CalendarSpec, Weekday};
 pub use causes::causes;
 pub use command::{
     Actor, BatchCommand, BulkCommand, CatalogueCommand, Command, CommandRecord, Deletion, Heartbeat,
-    JobCommand, LevelCommand, ObservationCommand, Registration, RerunCommand, Role, ShardCommand,
+    JobCommand, Leaving, LevelCommand, ObservationCommand, Registration, RerunCommand, Role, ShardCommand,
     ShardMessage, StartRequest, Submission, TaskCommand, UnfinishedJob, WorkerCommand,
 };
 pub use definition::{

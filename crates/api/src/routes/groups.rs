@@ -23,8 +23,11 @@ use crate::view::{Answered, FreezeView, GroupView, List, Settled, WorkerView, Wr
 
 pub(super) const GROUP: Asked<String> = Asked::text("group", "Of this group.");
 /// As the tables name them.
-pub(super) const STATE: Asked<String> =
-    Asked::word("state", "`live`, `lost` or `gone`.", &["live", "lost", "gone"]);
+pub(super) const STATE: Asked<String> = Asked::word(
+    "state",
+    "`live`, `leaving`, `left`, `lost` or `gone`.",
+    &["live", "leaving", "left", "lost", "gone"],
+);
 
 pub(super) async fn workers(by: Reader, params: Params) -> Answered<List<WorkerView>> {
     let group = by.caller.listed_group(params.get(GROUP)?)?;

@@ -22,6 +22,7 @@ mod final_commands;
 mod fires;
 mod generation;
 mod job;
+mod leaving;
 mod levels;
 mod life;
 mod moves;
@@ -73,6 +74,8 @@ pub(crate) struct Bounds {
 pub(crate) struct Shard {
     id: ShardId,
     bounds: Bounds,
+    /// The level that stands in its partition.
+    level: tidemill_model::Level,
     settings: Option<GroupSettings>,
     jobs: BTreeMap<JobId, Job>,
     /// Parent → children without a schedule.

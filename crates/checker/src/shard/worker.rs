@@ -50,6 +50,9 @@ pub(super) struct Worker {
     /// When it was declared lost.
     pub(super) lost: Option<Timestamp>,
     pub(super) expired: bool,
+    /// It was told to stop; then, it has.
+    pub(super) leaving: bool,
+    pub(super) left: bool,
     pub(super) drained: bool,
     pub(super) unready: bool,
     pub(super) labels: BTreeSet<WorkerLabel>,
@@ -143,6 +146,8 @@ impl Shard {
                 self.turn(at, (worker, incarnation), true);
             }
             WorkerEvent::Ready { worker, incarnation } => self.turn(at, (worker, incarnation), false),
+            WorkerEvent::Leaving { worker, incarnation, .. } => self.leaving(at, (worker, incarnation)),
+            WorkerEvent::Left { worker, incarnation } => self.has_left(at, (worker, incarnation)),
             WorkerEvent::Drained { worker } => self.drain(worker, true),
             WorkerEvent::Resumed { worker } => self.drain(worker, false),
         }
@@ -158,6 +163,7 @@ impl Shard {
         let before = self.workers.remove(worker);
         let same = before.as_ref().is_some_and(|before| before.incarnation == *incarnation);
         let drained = before.as_ref().is_some_and(|before| before.drained);
+        let leaving = same && before.as_ref().is_some_and(|before| before.leaving);
         let unready = same && before.as_ref().is_some_and(|before| before.unready);
         let told = lease_of(settings.as_ref().or(self.settings.as_ref()));
         let (lease, earlier) = match &before {
@@ -182,6 +188,8 @@ impl Shard {
             memory_mb,
             lost,
             expired,
+            leaving,
+            left: false,
             drained,
             unready,
             labels: labels.clone(),
@@ -227,7 +235,7 @@ impl Shard {
     }
 
     /// `worker_lives_follow`
-    fn in_its_life(
+    pub(super) fn in_its_life(
         &mut self,
         at: &At<'_>,
         worker: &WorkerId,

@@ -74,11 +74,14 @@ impl GroupShard {
             }
             WorkerCommand::ReportUserCode { token, code } => self.report_user_code(*token, *code).into(),
             WorkerCommand::ReportStarted { token, worker } => self.report_started(*token, worker).into(),
-            WorkerCommand::ReportFinished { token, worker, outcome, usage } => {
-                self.report_finished(*token, worker, outcome, usage.as_ref(), now)
+            WorkerCommand::ReportFinished { token, worker, outcome, usage, interrupted } => {
+                self.report_finished(*token, worker, outcome, (usage.as_ref(), *interrupted), now)
             }
             WorkerCommand::DeclareLost { worker, incarnation } => {
-                self.workers.declare_lost(worker, incarnation)
+                match self.gone_quietly(worker, incarnation) {
+                    Some(left) => Decision::events(vec![left]),
+                    None => self.workers.declare_lost(worker, incarnation),
+                }
             }
             WorkerCommand::ExpireLease { worker, incarnation } => self.expire_lease(worker, incarnation),
             WorkerCommand::EndStartRight { token } => self.end_start_right(*token),

@@ -20,6 +20,7 @@ mod freeze;
 mod generate;
 mod history;
 mod kit;
+mod leaving;
 mod levels;
 mod moves;
 mod orphans;

@@ -276,6 +276,7 @@ fn measured(world: &mut World, worker: &tidemill_model::WorkerId, measure: (u32,
         number: 7,
         measure,
         unready: None,
+        leaving: None,
     })));
 }
 

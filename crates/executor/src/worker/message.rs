@@ -31,6 +31,13 @@ pub enum ProcessEnd {
     Vanished,
 }
 
+impl ProcessEnd {
+    /// Whether it was ended because the worker, or the machine, was stopped.
+    pub(super) fn is_by_stop(&self) -> bool {
+        matches!(self, Self::Recorded(record) if record.kill_cause == Some(KillCause::WorkerStopped))
+    }
+}
+
 /// Which append an acknowledgement or a failure is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tag {

@@ -23,6 +23,7 @@ mod message;
 mod outcome;
 mod right;
 mod start;
+mod stopping;
 
 #[cfg(test)]
 mod corpus;
@@ -41,12 +42,13 @@ use tidemill_model::{
 
 use attempt::{Attempt, Attempts, End, Repeat};
 use lease::LeaseClock;
-use life::{Membership, Stopping};
+use life::Membership;
 pub use message::{Input, Looked, Output, ProcessEnd, Tag};
 #[cfg(test)]
 pub(crate) use outcome::of_process as outcome_of;
 use right::{Sent, Spoken, Unconfirmed};
 pub(crate) use start::LOOK_WITHIN_MS;
+use stopping::Stopping;
 
 use crate::shim::KillCause;
 
@@ -283,9 +285,9 @@ impl Worker {
     fn report_finished(&mut self, token: Token) {
         let Some(Attempt::Ended(mut end)) = self.attempts.remove(token) else { return };
         self.spoken.note(token, self.now_ms);
-        let (outcome, usage, worker) =
-            (end.outcome.clone(), end.usage.clone(), self.setup.registration.worker.clone());
-        self.say(WorkerCommand::ReportFinished { token, worker, outcome, usage });
+        let worker = self.setup.registration.worker.clone();
+        let (outcome, usage, interrupted) = (end.outcome.clone(), end.usage.clone(), end.interrupted);
+        self.say(WorkerCommand::ReportFinished { token, worker, outcome, usage, interrupted });
         end.repeats_left = end.repeats_left.map(|left| left.saturating_sub(1));
         if end.repeats_left != Some(0) {
             let now_ms = self.now_ms;

@@ -28,7 +28,11 @@ impl Worker {
     /// Whether an assignment is new and can be taken. If it cannot, it is given back.
     pub(super) fn takes(&mut self, token: Token, job_type: &JobType) -> bool {
         // Before the first registration is answered, it is meant for an earlier life.
-        if self.stopping.is_some() || !self.membership.was_ever_known || self.attempts.get(token).is_some() {
+        if !self.membership.was_ever_known || self.attempts.get(token).is_some() {
+            return false;
+        }
+        if self.stopping.is_some() {
+            self.give_back_late(token);
             return false;
         }
         let no_slots = || format!("this worker has no slots for type {job_type}");

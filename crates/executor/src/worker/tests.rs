@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use expect_test::{Expect, expect};
 use tidemill_model::{
     BatchId, Command, ExternalDependencyId, GroupName, GroupSettings, Incarnation, JobId, JobName, JobType,
-    Nonce, ObservationCommand, OnSilence, PathCheck, Program, Registration, RunSpec, ShardId, StartRight,
-    Token, WorkMessage, WorkerCommand, WorkerId,
+    Leaving, Nonce, ObservationCommand, OnSilence, PathCheck, Program, Registration, RunSpec, ShardId,
+    StartRight, Token, WorkMessage, WorkerCommand, WorkerId,
 };
 
 use super::{Input, Looked, Output, ProcessEnd, Setup, Worker};
@@ -172,7 +172,12 @@ fn show(output: Output) -> String {
             Command::Worker(WorkerCommand::Register(registration)) => {
                 format!("register {}, live {:?}", registration.incarnation, registration.live)
             }
-            Command::Worker(WorkerCommand::Heartbeat(_)) => "heartbeat".to_owned(),
+            Command::Worker(WorkerCommand::Heartbeat(heartbeat)) => match heartbeat.leaving {
+                None => "heartbeat".to_owned(),
+                Some(Leaving { is_empty: true, .. }) => "heartbeat: nothing is left".to_owned(),
+                Some(Leaving { keeps_jobs: true, .. }) => "heartbeat: leaving, its jobs stay".to_owned(),
+                Some(Leaving { keeps_jobs: false, .. }) => "heartbeat: leaving".to_owned(),
+            },
             Command::Worker(WorkerCommand::RequestStart(request)) => {
                 format!("request {} with {}", request.token, request.nonce)
             }
@@ -181,12 +186,13 @@ fn show(output: Output) -> String {
                 format!("reject {token} ({asked}): {reason}")
             }
             Command::Worker(WorkerCommand::ReportStarted { token, .. }) => format!("report {token} started"),
-            Command::Worker(WorkerCommand::ReportFinished { token, outcome, .. }) => {
+            Command::Worker(WorkerCommand::ReportFinished { token, outcome, interrupted, .. }) => {
                 let said = match outcome.exit_code {
                     Some(code) if outcome.message.is_empty() => format!("exit code {code}"),
                     Some(_) | None => outcome.message.clone(),
                 };
-                format!("report {token} {:?}: {said}", outcome.result)
+                let interrupted = if interrupted { ", interrupted" } else { "" };
+                format!("report {token} {:?}{interrupted}: {said}", outcome.result)
             }
             Command::Observation(ObservationCommand::RecheckFailed {
                 token, external_dependencies, ..
@@ -286,8 +292,10 @@ fn paths_are_looked_at_before_the_start_is_asked_for() {
         > assigned 13 shell with a path
         look at 1 paths of 13
         > stop
+        heartbeat: leaving
         reject 8 (i-1-1): the worker is stopping
         reject 13 (nothing asked): the worker is stopping
+        heartbeat: nothing is left
         exit
     "#]]);
 }
@@ -538,8 +546,10 @@ fn group_that_holds_has_no_lease() {
 fn stop_waits_then_kills_then_says_so() {
     running_worker().after(&["assigned 9 shell"]).check(expect![[r#"
         > stop
+        heartbeat: leaving
         reject 9 (i-1-2): the worker is stopping
         > assigned 10 shell
+        reject 10 (nothing asked): the worker is stopping
         > granted 9 shell for i-1-2
         report 9 Lost: it does not run on this worker
         > tick 3999
@@ -547,12 +557,13 @@ fn stop_waits_then_kills_then_says_so() {
         > tick 4000
         kill 8, grace 10000, worker_stopped
         > killed 8 worker_stopped
-        report 8 Lost: killed because the worker was stopped
+        report 8 Lost, interrupted: killed because the worker was stopped
         > tick 5000
         > recorded 8
         forget 8
         > recorded 9
         > tick 5100
+        heartbeat: nothing is left
         exit
     "#]]);
 }
@@ -561,6 +572,7 @@ fn stop_waits_then_kills_then_says_so() {
 fn stopping_worker_does_not_wait_for_ever_to_be_heard() {
     running_worker().check(expect![[r#"
         > stop
+        heartbeat: leaving
         > exited 8 0
         report 8 Success: exit code 0
         > tick 3000
@@ -575,16 +587,48 @@ fn stopping_worker_does_not_wait_for_ever_to_be_heard() {
 fn second_stop_is_at_once() {
     running_worker().check(expect![[r#"
         > stop
+        heartbeat: leaving
         > stop
         kill 8, grace 0, worker_stopped
         > killed 8 worker_stopped
-        report 8 Lost: killed because the worker was stopped
+        report 8 Lost, interrupted: killed because the worker was stopped
         > tick 1100
         exit
     "#]]);
     registered_worker().check(expect![[r#"
         > stop
+        heartbeat: leaving
+        heartbeat: nothing is left
         exit
+    "#]]);
+}
+
+/// EXE-12: where jobs stay, what runs is left to the next life, and a start that is under way is waited for. A second stop
+/// ends them, and says that this was the worker's doing.
+#[test]
+fn stopping_worker_that_keeps_jobs_leaves_what_runs() {
+    let keeping = || {
+        let mut worker = running_worker();
+        worker.setup.keeps_jobs = true;
+        worker
+    };
+    keeping().check(expect![[r#"
+        > stop
+        heartbeat: leaving, its jobs stay
+        exit
+    "#]]);
+    keeping().after(&["assigned 9 shell", "granted 9 shell for i-1-2"]).check(expect![[r#"
+        > stop
+        heartbeat: leaving, its jobs stay
+        > tick 90000
+        heartbeat: leaving, its jobs stay
+        > stop
+        kill 8, grace 0, worker_stopped
+        kill 9, grace 0, worker_stopped
+        > killed 8 worker_stopped
+        report 8 Lost, interrupted: killed because the worker was stopped
+        > killed 9 worker_stopped
+        report 9 Lost, interrupted: killed because the worker was stopped
     "#]]);
 }
 

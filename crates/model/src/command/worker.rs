@@ -70,6 +70,9 @@ pub enum WorkerCommand {
         outcome: AttemptOutcome,
         /// What it used.
         usage: Option<Usage>,
+        /// Its worker ended it because it was stopped itself. Owners of earlier versions pass over it.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        interrupted: bool,
     },
     /// An owner has not heard of a worker for its limit, by its own monotonic clock.
     DeclareLost {
@@ -143,6 +146,19 @@ pub struct Heartbeat {
     pub measure: Option<Measure>,
     /// Why it can take no work at present; absent: it can.
     pub unready: Option<String>,
+    /// Its process was told to stop. Owners of earlier versions pass over it.
+    pub leaving: Option<Leaving>,
+}
+
+/// How a worker leaves whose process was told to stop.
+#[vocabulary(Copy, Eq)]
+pub struct Leaving {
+    /// What runs goes on, for the worker's next life to take over; else it is ended after a while.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub keeps_jobs: bool,
+    /// Nothing of it runs, the end of all that ran is on record, and its process ends: this is its last heartbeat.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_empty: bool,
 }
 
 /// A worker asks whether it may start what it was assigned.

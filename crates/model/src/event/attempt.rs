@@ -55,6 +55,18 @@ pub enum AttemptEvent {
         #[serde(default, skip_serializing_if = "String::is_empty")]
         reason: String,
     },
+    /// A worker that is stopped ends a running attempt, which uses up no retry.
+    ///
+    /// `attempt.finished` follows in the same envelope, and the batch gets another attempt.
+    #[event(kind = "attempt.interrupted", public, level = 3)]
+    Interrupted {
+        /// Which batch.
+        batch: BatchId,
+        /// The attempt.
+        token: Token,
+        /// Where it ran.
+        worker: WorkerId,
+    },
     /// The whole process tree of an attempt has ended, or the lease of its worker has expired.
     #[event(kind = "attempt.finished", public)]
     Finished {

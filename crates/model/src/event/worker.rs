@@ -81,6 +81,27 @@ pub enum WorkerEvent {
         /// How they know, for people.
         reason: String,
     },
+    /// A worker that was told to stop reports that it leaves, and gets no new work.
+    ///
+    /// What it has not started goes to others at once.
+    #[event(kind = "worker.leaving", public, level = 3)]
+    Leaving {
+        /// Which.
+        worker: WorkerId,
+        /// Which life of it.
+        incarnation: Incarnation,
+        /// What runs goes on, for the worker's next life to take over; else it is ended after a while.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        keeps_jobs: bool,
+    },
+    /// A leaving worker has ended, and nothing runs on it any more.
+    #[event(kind = "worker.left", public, level = 3)]
+    Left {
+        /// Which.
+        worker: WorkerId,
+        /// Which life of it.
+        incarnation: Incarnation,
+    },
     /// A client drains a worker, which gets no new work.
     #[event(kind = "worker.drained", public)]
     Drained {

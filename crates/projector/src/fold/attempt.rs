@@ -21,6 +21,7 @@ impl Caches {
             // A rebuild from a time needs the batch of every attempt that it folds: see `since`.
             AttemptEvent::UserCodeReported { batch, token, .. }
             | AttemptEvent::Started { batch, token }
+            | AttemptEvent::Interrupted { batch, token, .. }
             | AttemptEvent::Finished { batch, token, .. } => {
                 self.batches.need((batch.0,));
                 self.attempts.need((token.0,));
@@ -41,6 +42,9 @@ impl Caches {
             }
             AttemptEvent::UserCodeReported { token, code, .. } => {
                 self.user_code_reported(at, *token, i64::from(*code))
+            }
+            AttemptEvent::Interrupted { token, .. } => {
+                self.attempts.change((token.0,), |row| row.interrupted = true);
             }
             AttemptEvent::Finished { batch, token, outcome, usage, .. } => {
                 self.batches.change((batch.0,), |row| {

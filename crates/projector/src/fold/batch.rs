@@ -153,7 +153,10 @@ impl Caches {
         let reason = why.as_str();
         let message = match why {
             ReturnReason::Rejected(message) => message,
-            ReturnReason::NotStarted | ReturnReason::WorkerLost | ReturnReason::WorkerRestarted => "",
+            ReturnReason::NotStarted
+            | ReturnReason::WorkerLost
+            | ReturnReason::WorkerRestarted
+            | ReturnReason::WorkerLeaving => "",
         };
         let Some(row) = self.batches.get(&(batch.0,)) else { return };
         self.assignment_returns.put(AssignmentReturnRow {

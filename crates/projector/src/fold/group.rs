@@ -21,6 +21,8 @@ impl Caches {
             | WorkerEvent::Recovered { worker, .. }
             | WorkerEvent::LeaseExpired { worker, .. }
             | WorkerEvent::EndVouched { worker, .. }
+            | WorkerEvent::Leaving { worker, .. }
+            | WorkerEvent::Left { worker, .. }
             | WorkerEvent::Unready { worker, .. }
             | WorkerEvent::Ready { worker, .. }
             | WorkerEvent::Drained { worker }
@@ -43,7 +45,7 @@ impl Caches {
                 row.lost_at = Some(at.now);
             }),
             WorkerEvent::Recovered { worker, .. } => self.worker(at, &worker.0, |row| {
-                row.state = "live".into();
+                row.state = if row.leaving_since.is_some() { "leaving".into() } else { "live".into() };
                 row.lost_at = None;
                 row.lease_expired_at = None;
             }),
@@ -53,6 +55,12 @@ impl Caches {
                     row.lease_expired_at = Some(at.now);
                 })
             }
+            WorkerEvent::Leaving { worker, keeps_jobs, .. } => self.worker(at, &worker.0, |row| {
+                row.state = "leaving".into();
+                row.leaving_since = Some(at.now);
+                row.keeps_jobs = *keeps_jobs;
+            }),
+            WorkerEvent::Left { worker, .. } => self.worker(at, &worker.0, |row| row.state = "left".into()),
             WorkerEvent::Drained { worker } => {
                 let by = self.requester();
                 self.worker(at, &worker.0, |row| {
@@ -90,6 +98,7 @@ impl Caches {
         let id = &worker.0;
         let old = self.workers.get(&(Arc::clone(id), at.shard)).cloned().unwrap_or_default();
         let is_same_life = old.incarnation == incarnation.0;
+        let is_leaving = is_same_life && old.leaving_since.is_some();
         let old_slots = Arc::clone(&old.slots);
         self.workers.put(WorkerRow {
             id: Arc::clone(id),
@@ -101,10 +110,12 @@ impl Caches {
             slots: json(slots),
             reserved: json(reserved),
             labels: json(labels),
-            state: "live".into(),
+            state: if is_leaving { "leaving".into() } else { "live".into() },
             registered_at: at.now,
             lost_at: None,
             lease_expired_at: None,
+            leaving_since: old.leaving_since.filter(|_| is_same_life),
+            keeps_jobs: old.keeps_jobs && is_same_life,
             unready_reason: old.unready_reason.filter(|_| is_same_life),
             unready_since: old.unready_since.filter(|_| is_same_life),
             ..old

@@ -28,7 +28,8 @@ row! {
         reserved: Arc<str> = Json,
         /// What jobs can ask for it by, in `worker_label`.
         labels: Arc<str> = Json,
-        /// `live`, `lost` (silent) or `gone` (silent, and nothing runs there any more).
+        /// `live`, `leaving` (told to stop), `left` (stopped, with nothing running), `lost` (silent) or `gone` (silent, and
+        /// nothing runs there any more).
         state: Arc<str> = Name(16),
         /// Whether it takes no new work.
         drained: bool = Bool,
@@ -38,6 +39,10 @@ row! {
         lost_at: Option<i64> = Time,
         /// When its lease was over.
         lease_expired_at: Option<i64> = Time => Hidden,
+        /// Since when it leaves: its process was told to stop.
+        leaving_since: Option<i64> = Time,
+        /// Whether what runs goes on when it has left, for its next life.
+        keeps_jobs: bool = Bool,
         /// Since when it is drained.
         drained_at: Option<i64> = Time,
         /// Who drained it: application, or application/person.

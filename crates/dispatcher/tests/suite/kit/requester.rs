@@ -274,6 +274,7 @@ pub fn heartbeat() -> Command {
         number: 0,
         measure: None,
         unready: None,
+        leaving: None,
     }))
 }
 
@@ -294,6 +295,7 @@ pub fn report_failed(token: Token) -> Command {
         worker: WorkerId::new("w1"),
         outcome,
         usage: None,
+        interrupted: false,
     })
 }
 

@@ -132,6 +132,7 @@ impl Hands {
             number: self.beats.fetch_add(1, Ordering::Relaxed) + 1,
             measure: None,
             unready: None,
+            leaving: None,
         })));
     }
 
@@ -173,6 +174,12 @@ impl Hands {
             self.say(Command::Worker(WorkerCommand::ReportStarted { token, worker: worker.clone() }));
         }
         let (outcome, usage) = (AttemptOutcome::success(), None);
-        self.say(Command::Worker(WorkerCommand::ReportFinished { token, worker, outcome, usage }));
+        self.say(Command::Worker(WorkerCommand::ReportFinished {
+            token,
+            worker,
+            outcome,
+            usage,
+            interrupted: false,
+        }));
     }
 }

@@ -54,6 +54,11 @@ impl GroupShard {
                     }
                 }
             }
+            AttemptEvent::Interrupted { batch, .. } => {
+                if let Some(known) = self.batches.get_mut(batch) {
+                    known.interrupted += 1;
+                }
+            }
             AttemptEvent::Finished { batch, token, attempt, outcome, .. } => {
                 if let Some(known) = self.batches.get(batch) {
                     self.final_commands.note(*batch, known, outcome);
@@ -95,7 +100,9 @@ impl GroupShard {
                 let worker = self.batches.get(batch)?.holder()?.1.clone();
                 Some((worker, WorkMessage::Kill { token: *token, grace_ms: self.settings().kill_grace_ms }))
             }
-            AttemptEvent::Started { .. } | AttemptEvent::UserCodeReported { .. } => None,
+            AttemptEvent::Started { .. }
+            | AttemptEvent::UserCodeReported { .. }
+            | AttemptEvent::Interrupted { .. } => None,
         }
     }
 
@@ -169,7 +176,9 @@ impl GroupShard {
         batch.since = now;
         let may_run = batch.may_run();
         let again = may_run && batch.excluded.contains(worker);
-        if may_run && !again {
+        // The next life of a worker that leaves may have it.
+        let is_unwilling = *reason != ReturnReason::WorkerLeaving;
+        if may_run && !again && is_unwilling {
             batch.excluded.push(worker.clone());
         }
         if again && matches!(reason, ReturnReason::Rejected(_)) {

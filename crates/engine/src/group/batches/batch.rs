@@ -28,6 +28,8 @@ pub(crate) struct Batch {
     pub(crate) counted: Option<Box<Counted>>,
     /// Attempts that have ended.
     pub(crate) attempts: u32,
+    /// Those of them that their workers ended because they were stopped: they use up no retry.
+    pub(crate) interrupted: u32,
     /// Workers that had it and did not start it.
     pub(crate) excluded: Vec<WorkerId>,
     /// When it was generated.
@@ -106,6 +108,7 @@ impl Batch {
             dependencies: Box::default(),
             counted: None,
             attempts: 0,
+            interrupted: 0,
             excluded: Vec::new(),
             generated: now,
             since: now,
@@ -121,6 +124,11 @@ impl Batch {
             Phase::Assigned { .. } => BatchState::Assigned,
             Phase::Granted(_) => BatchState::Running,
         }
+    }
+
+    /// Attempts that have ended by themselves, or as somebody asked.
+    pub(crate) fn counted_attempts(&self) -> u32 {
+        self.attempts.saturating_sub(self.interrupted)
     }
 
     /// Parents' dependencies that keep it back.

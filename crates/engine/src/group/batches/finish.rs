@@ -37,8 +37,16 @@ impl Batches {
 
     /// Killed stays killed; success ends the batch; a failed or lost attempt is followed by another while
     /// retries are left.
-    fn after_attempt(&self, id: BatchId, batch: &Batch, outcome: &AttemptOutcome, now: Timestamp) -> Event {
+    fn after_attempt(
+        &self,
+        (id, batch): (BatchId, &Batch),
+        outcome: &AttemptOutcome,
+        counts: bool,
+        now: Timestamp,
+    ) -> Event {
         let attempt = batch.attempts + 1;
+        // Retries are for attempts that ended by themselves.
+        let counted = batch.counted_attempts() + u32::from(counts);
         if let Some(by) = batch.kill()
             && !planted!(KilledTriesAgain)
         {
@@ -53,11 +61,12 @@ impl Batches {
             }
             AttemptResult::Success => self.batch_end(id, BatchResult::Success, None, outcome.message.clone()),
             AttemptResult::Failed | AttemptResult::Killed | AttemptResult::Lost | AttemptResult::TimedOut
-                if attempt <= batch.definition.spec.retries + u32::from(planted!(RetryCountOff))
+                if (!counts
+                    || counted <= batch.definition.spec.retries + u32::from(planted!(RetryCountOff)))
                     && !codes.is_some_and(|(codes, code)| codes.forbids_retry(code)) =>
             {
-                let pause = pause(&batch.definition, id, attempt);
-                let pause = if planted!(RetryIntervalIgnored) { SignedDuration::ZERO } else { pause };
+                let waits = counts && !planted!(RetryIntervalIgnored);
+                let pause = if waits { pause(&batch.definition, id, counted) } else { SignedDuration::ZERO };
                 let at = now.saturating_add(pause).unwrap_or(Timestamp::MAX);
                 Event::Batch(BatchEvent::RetryScheduled { batch: id, attempt: attempt + 1, at })
             }
@@ -75,10 +84,22 @@ impl Batches {
         usage: Option<Usage>,
         now: Timestamp,
     ) -> Vec<Event> {
+        self.end_counted_attempt(id, token, (outcome, true), usage, now)
+    }
+
+    /// The same; of an attempt that does not count, another follows at once.
+    pub(crate) fn end_counted_attempt(
+        &self,
+        id: BatchId,
+        token: Token,
+        (outcome, counts): (AttemptOutcome, bool),
+        usage: Option<Usage>,
+        now: Timestamp,
+    ) -> Vec<Event> {
         let Some(batch) = self.get(&id) else { return Vec::new() };
         let Some((_, worker)) = batch.holder() else { return Vec::new() };
         let (attempt, worker) = (batch.attempts + 1, worker.clone());
-        let mut next = self.after_attempt(id, batch, &outcome, now);
+        let mut next = self.after_attempt((id, batch), &outcome, counts, now);
         // It had an attempt, whether that is granted or the report at hand implies it.
         if let Event::Batch(BatchEvent::Finished { final_command, .. }) = &mut next {
             *final_command = false;

@@ -1,6 +1,7 @@
 //! Workers, their slots and memory, and which of them can take one more; beside this, their registration, health and
 //! leases, and what they report.
 
+mod leaving;
 mod machine;
 mod registration;
 pub(in crate::group) mod report;
@@ -29,6 +30,8 @@ pub(crate) struct Worker {
     pub(crate) drained: bool,
     /// Why it can take no work, as it says itself.
     pub(crate) unready: Option<Box<str>>,
+    /// Its process was told to stop.
+    pub(crate) leaving: bool,
     pub(crate) lost: bool,
     /// The lease of this incarnation is over: it must register as another.
     pub(crate) expired: bool,
@@ -151,7 +154,9 @@ impl<'a> Demand<'a> {
 
 impl Worker {
     pub(crate) fn takes_work(&self) -> bool {
+        let leaves = self.leaving && !planted!(LeavingWorkerGetsWork);
         (!self.drained || planted!(WorkForDrainedWorker))
+            && !leaves
             && !self.lost
             && !self.expired
             && !self.is_overloaded()

@@ -96,7 +96,8 @@ impl Told {
 impl Workers {
     pub(crate) fn declare_lost(&self, worker: &WorkerId, incarnation: &Incarnation) -> Decision {
         let known = self.get(worker);
-        if !known.is_some_and(|known| known.incarnation == *incarnation && !known.lost) {
+        let counts = |known: &Worker| known.incarnation == *incarnation && !known.lost && !known.expired;
+        if !known.is_some_and(counts) {
             return Decision::nothing();
         }
         let (worker, incarnation) = (worker.clone(), incarnation.clone());
@@ -135,6 +136,14 @@ impl GroupShard {
             WorkerEvent::LeaseExpired { worker, .. } | WorkerEvent::EndVouched { worker, .. } => {
                 self.workers.turn(now, worker, |worker| worker.expired = true);
                 self.unsettle(worker, SettleCause::Expired);
+            }
+            WorkerEvent::Leaving { worker, .. } => {
+                self.workers.turn(now, worker, |worker| worker.leaving = true);
+                self.worker_leaves(worker);
+            }
+            WorkerEvent::Left { worker, .. } => {
+                self.workers.turn(now, worker, |worker| worker.expired = true);
+                self.unsettle(worker, SettleCause::Left);
             }
             WorkerEvent::Drained { worker } => self.workers.turn(now, worker, |worker| worker.drained = true),
             WorkerEvent::Resumed { worker } => {
@@ -177,7 +186,7 @@ impl GroupShard {
     /// Makes an event only when a lost worker turns out to live, or its machine stands otherwise; an unknown one
     /// is told to register.
     pub(crate) fn heartbeat(&self, heartbeat: &Heartbeat, now: Timestamp) -> Decision {
-        let Heartbeat { worker, incarnation, number: _, measure, unready: _ } = heartbeat;
+        let Heartbeat { worker, incarnation, measure, .. } = heartbeat;
         match self.workers.get(worker) {
             Some(known) if known.incarnation == *incarnation && !known.expired => {
                 let found = || {
@@ -186,7 +195,9 @@ impl GroupShard {
                 };
                 let measured = measure.and_then(|measure| self.measured(worker, measure, now));
                 let turned = heard(known, heartbeat);
-                Decision::events(known.lost.then(found).into_iter().chain(measured).chain(turned).collect())
+                let found = known.lost.then(found).into_iter();
+                let said = found.chain(measured).chain(turned).chain(self.departure(known, heartbeat));
+                Decision::events(said.collect())
             }
             Some(_) | None => Decision::nothing()
                 .telling(worker, WorkMessage::Unregistered { incarnation: incarnation.clone() }),
@@ -255,6 +266,7 @@ impl GroupShard {
         let machine = old.and_then(|old| old.machine);
         let unready = old.filter(|_| same_life).and_then(|old| old.unready.clone());
         let expired = same_life && old.is_some_and(|old| old.expired);
+        let leaving = same_life && old.is_some_and(|old| old.leaving);
         let turned = old.map(|old| old.turned).unwrap_or_default();
         if is_new && self.workers.len() >= MAX_WORKERS {
             self.workers.forget_expired();
@@ -267,6 +279,7 @@ impl GroupShard {
             labels: labels.clone(),
             drained,
             unready,
+            leaving,
             lost: false,
             expired,
             turned,

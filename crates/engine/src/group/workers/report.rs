@@ -124,6 +124,7 @@ impl GroupShard {
         // Asked back for what became of its question or its life, it is not unwilling.
         let reason = match batch.right() {
             Some(right) if self.is_in_doubt(worker, right) => ReturnReason::WorkerRestarted,
+            Some(_) | None if self.workers.is_leaving(worker) => ReturnReason::WorkerLeaving,
             Some(_) | None => ReturnReason::Rejected(reason.chars().take(500).collect()),
         };
         Decision::events(self.not_begun(id, batch, reason))
@@ -150,7 +151,7 @@ impl GroupShard {
         token: Token,
         worker: &WorkerId,
         outcome: &AttemptOutcome,
-        usage: Option<&Usage>,
+        (usage, interrupted): (Option<&Usage>, bool),
         now: Timestamp,
     ) -> Decision {
         let recorded = WorkMessage::Recorded { token };
@@ -177,8 +178,10 @@ impl GroupShard {
                     format!("its values took more than {MAX_VALUES_BYTES} bytes and are left out");
             }
             self.judge_by_code(batch, &mut outcome);
-            let ended = self.batches.end_attempt(id, token, outcome, usage.cloned(), now);
-            return Decision::events(implied.into_iter().chain(ended).collect());
+            let interruption = self.interruption((id, token), worker, (interrupted, &outcome));
+            let counts = interruption.is_none();
+            let ended = self.batches.end_counted_attempt(id, token, (outcome, counts), usage.cloned(), now);
+            return Decision::events(implied.into_iter().chain(interruption).chain(ended).collect());
         }
         if nothing_ran {
             return Decision::events(self.not_begun(id, batch, ReturnReason::WorkerRestarted));

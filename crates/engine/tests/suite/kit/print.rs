@@ -260,6 +260,9 @@ pub(crate) fn brief(event: &Event, names: &BTreeMap<JobId, String>) -> Option<St
         Event::Attempt(AttemptEvent::Started { batch, token }) => {
             format!("b{} started t{}", n(batch.0), n(token.0))
         }
+        Event::Attempt(AttemptEvent::Interrupted { batch, token, .. }) => {
+            format!("b{} interrupted t{}", n(batch.0), n(token.0))
+        }
         Event::Attempt(AttemptEvent::Finished { batch, attempt, outcome, .. }) => {
             format!("b{} attempt {attempt} {:?}", n(batch.0), outcome.result)
         }
@@ -476,6 +479,10 @@ pub(crate) fn brief(event: &Event, names: &BTreeMap<JobId, String>) -> Option<St
         Event::Partition(PartitionEvent::Restored { ids_above, .. }) => {
             format!("restored, ids above {ids_above}")
         }
+        Event::Worker(WorkerEvent::Leaving { worker, keeps_jobs, .. }) => {
+            format!("{worker} leaving{}", if *keeps_jobs { ", its jobs stay" } else { "" })
+        }
+        Event::Worker(WorkerEvent::Left { worker, .. }) => format!("{worker} left"),
         Event::Worker(WorkerEvent::Drained { worker }) => format!("{worker} drained"),
         Event::Worker(WorkerEvent::Resumed { worker }) => format!("{worker} resumed"),
         Event::Worker(WorkerEvent::Unready { worker, reason, .. }) => format!("{worker} unready: {reason}"),

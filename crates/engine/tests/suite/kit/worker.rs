@@ -115,6 +115,7 @@ impl TestWorker {
             number: 0,
             measure: None,
             unready: None,
+            leaving: None,
         }))
     }
 
@@ -134,6 +135,7 @@ impl TestWorker {
             worker: self.id.clone(),
             outcome,
             usage: None,
+            interrupted: false,
         })
     }
 
