@@ -46,6 +46,7 @@ pub use attempt_dir::{AttemptDir, ExitRecord, ShimSpec};
 pub use config::{Config, Required};
 pub use environment::JOB_VARIABLES;
 pub use error::Error;
+pub use machine::jobs_can_outlive_their_worker;
 pub use processes::Shims;
 pub use run::run;
 pub use shim::{KillCause, Lease, News, shim_main};

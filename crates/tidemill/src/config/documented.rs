@@ -47,6 +47,7 @@ fn sample(path: &str, default: &Value) -> Value {
         "api.operator_key" | "operator_key" => json!("sixteen more letters"),
         "archive.place" => json!("/data/archive"),
         "snapshots.place" => json!("/data/snapshots"),
+        "executor.keep_jobs_on_stop" => json!(true),
         "executor.memory_mb" => json!(4096),
         "process.reads" => json!(1),
         "executor.reserved" => json!({"shell": {"slots": 1, "priority": 2}}),

@@ -105,7 +105,8 @@ pub(crate) fn config(settings: &Settings, keys: &Keys, shard: ShardId, private: 
     config.reserved.clone_from(&executor.reserved);
     config.memory_mb = executor.memory_mb;
     config.stop_grace_ms = executor.stop_grace_ms;
-    config.keep_jobs_on_stop = executor.keep_jobs_on_stop;
+    config.keep_jobs_on_stop =
+        executor.keep_jobs_on_stop.unwrap_or_else(tidemill_executor::jobs_can_outlive_their_worker);
     config.heartbeat_ms = executor.heartbeat_ms;
     config.log_retention_days = executor.log_retention_days;
     config.labels.clone_from(&executor.labels);
@@ -159,6 +160,7 @@ mod tests {
             let value = match field.as_str() {
                 "listen" => json!("127.0.0.1:9"),
                 "memory_mb" => json!(77),
+                "keep_jobs_on_stop" => json!(!plain[field].as_bool().unwrap()),
                 "reserved" => json!({"shell": {"slots": 1}}),
                 "slots" => json!({"shell": 3}),
                 "types" => json!({"r": {"command": ["Rscript", "{script}"]}}),

@@ -57,6 +57,7 @@ mod server;
 mod sinks;
 mod snapshots;
 mod standalone;
+mod stopping;
 mod timeouts;
 mod tutorial;
 mod views;
