@@ -204,6 +204,8 @@ invariants! {
     LongAttemptsToldOnce => "long_attempts_told_once",
     /// A batch has a bounded number of events.
     EventsPerBatchBounded => "events_per_batch_bounded",
+    /// A host is drained, emptied and resumed in turn: it is empty only while nothing is assigned there or runs; at quiescence each that is empty says so.
+    HostsDrainInTurn => "hosts_drain_in_turn",
     /// A worker is lost, found, expired, unready and fit only in its present life, in that order; it leaves once, and has left only then, with nothing running.
     WorkerLivesFollow => "worker_lives_follow",
 

@@ -240,6 +240,9 @@ fn work_of_worker(partition: &Partition, group: &GroupShard, event: &WorkerEvent
         | WorkerEvent::Measured { .. }
         | WorkerEvent::Lost { .. }
         | WorkerEvent::Recovered { .. }
+        | WorkerEvent::HostDrained { .. }
+        | WorkerEvent::HostEmptied { .. }
+        | WorkerEvent::HostResumed { .. }
         | WorkerEvent::Leaving { .. }
         | WorkerEvent::Left { .. }
         | WorkerEvent::Drained { .. }

@@ -136,6 +136,8 @@ bugs! {
     MarkRefused = "mark_refused",
     /// A drained worker gets new work.
     WorkForDrainedWorker = "work_for_drained_worker",
+    /// A worker that registers on a drained host gets work.
+    DrainEndsWithWorker = "drain_ends_with_worker",
     /// A worker that was told to stop gets new work.
     LeavingWorkerGetsWork = "leaving_worker_gets_work",
     /// An attempt that its worker ended because it was stopped uses up a retry.

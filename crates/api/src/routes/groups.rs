@@ -46,13 +46,7 @@ pub(super) async fn worker_row(app: &App, worker: String) -> Result<WorkerRow, P
     app.find("worker", worker, |tables, id| Ok(tables.worker(id)?.into_iter().next())).await
 }
 
-pub(super) async fn drain(by: Writer, path: Path<String>) -> Answered<Written> {
-    switch(by, path, |worker| WorkerCommand::Drain { worker }).await
-}
-
-pub(super) async fn resume(by: Writer, path: Path<String>) -> Answered<Written> {
-    switch(by, path, |worker| WorkerCommand::Resume { worker }).await
-}
+pub(super) use super::hosts::{drain, drained, resume};
 
 /// How somebody knows that nothing of a worker runs any more.
 #[derive(Deserialize, JsonSchema)]
@@ -71,16 +65,6 @@ pub(super) async fn vouch(by: Writer, Path(worker): Path<String>, Body(body): Bo
     level::allows(&by.app, Level::new(2)).await?;
     let worker = WorkerId::new(&*row.id);
     by.written(right, shard_in(row.shard), WorkerCommand::VouchEnded { worker, reason }).await
-}
-
-async fn switch(
-    by: Writer,
-    Path(worker): Path<String>,
-    command: impl FnOnce(WorkerId) -> WorkerCommand,
-) -> Answered<Written> {
-    let row = worker_row(&by.app, worker).await?;
-    let right = by.caller.for_group(&row.group_name)?;
-    by.written(right, shard_in(row.shard), command(WorkerId::new(&*row.id))).await
 }
 
 /// The groups that the key reaches, by number.

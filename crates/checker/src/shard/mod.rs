@@ -21,6 +21,7 @@ mod failure;
 mod final_commands;
 mod fires;
 mod generation;
+mod hosts;
 mod job;
 mod leaving;
 mod levels;
@@ -93,6 +94,7 @@ pub(crate) struct Shard {
     /// Batches that their parent's generation asks for.
     triggered: BTreeSet<(JobId, Timestamp)>,
     workers: HashMap<WorkerId, Worker>,
+    drained_hosts: hosts::DrainedHosts,
     /// Assigned and granted batches by job.
     running: HashMap<JobId, u32>,
     /// Granted attempts by job and logical time.
@@ -196,6 +198,7 @@ impl Shard {
         self.none_runs_long_untold(at);
         self.permits_are_back(at);
         self.no_grant_is_overdue(at);
+        self.empty_hosts_say_so(at);
     }
 
     fn every_assignment_ends(&self, at: &At<'_>) {

@@ -67,7 +67,7 @@ pub(super) struct Worker {
 
 impl Worker {
     /// Whether something is assigned to it or runs there.
-    fn is_used(&self) -> bool {
+    pub(super) fn is_used(&self) -> bool {
         self.used.values().any(|used| *used > 0)
     }
 
@@ -146,6 +146,9 @@ impl Shard {
                 self.turn(at, (worker, incarnation), true);
             }
             WorkerEvent::Ready { worker, incarnation } => self.turn(at, (worker, incarnation), false),
+            WorkerEvent::HostDrained { host, .. } => self.host_drained(at, host),
+            WorkerEvent::HostEmptied { host } => self.host_emptied(at, host),
+            WorkerEvent::HostResumed { host, .. } => self.host_resumed(at, host),
             WorkerEvent::Leaving { worker, incarnation, .. } => self.leaving(at, (worker, incarnation)),
             WorkerEvent::Left { worker, incarnation } => self.has_left(at, (worker, incarnation)),
             WorkerEvent::Drained { worker } => self.drain(worker, true),

@@ -13,7 +13,7 @@ use crate::kit::{
 const AT_ONCE: &str = "2026-03-02T10:01:00.000Z";
 
 pub(crate) fn cases() -> Vec<Case> {
-    [excuses(), departures()].into_iter().flatten().collect()
+    [excuses(), departures(), hosts()].into_iter().flatten().collect()
 }
 
 fn of(what: &str, incarnation: &str) -> Event {
@@ -138,4 +138,56 @@ fn departures() -> Vec<Case> {
             granted().command([of("leaving", "i")]).timer([back(json!("worker_leaving"))]),
         ),
     ]
+}
+
+fn host(what: &str) -> Event {
+    let mut of = json!({"host": "host-w"});
+    if what != "host_emptied" {
+        of["by"] = json!({"app": "ops"});
+    }
+    event(json!({"worker": {what: of}}))
+}
+
+fn hosts() -> Vec<Case> {
+    let rule = Invariant::HostsDrainInTurn;
+    let drained = || waiting().raised(3).command([host("host_drained")]);
+    let given = |history: History| history.timer([assigned(1, 1, "w", 1)]);
+    vec![
+        case(
+            Invariant::AssignedOnlyWhenConditionsHeld,
+            "EXE-9: the host is drained, and another worker registers there",
+            given(drained().command([host("host_resumed")]).command([registered("w", "j", 4)])),
+            given(drained().command([registered("w", "j", 4)])),
+        ),
+        case(rule, "it is drained twice", drained(), drained().command([host("host_drained")])),
+        case(
+            rule,
+            "it is resumed, and was not drained",
+            drained().command([host("host_resumed")]),
+            waiting().raised(3).command([host("host_resumed")]),
+        ),
+        case(
+            rule,
+            "it is empty, and an attempt runs there",
+            drained().timer([host("host_emptied")]),
+            running().raised(3).command([host("host_drained")]).timer([host("host_emptied")]),
+        ),
+        case(
+            rule,
+            "it is empty twice, or without being drained",
+            drained().timer([host("host_emptied")]).command([host("host_resumed")]),
+            waiting().raised(3).timer([host("host_emptied")]),
+        ),
+        case(
+            rule,
+            "at rest it is empty, and nobody was told",
+            idle().timer([host("host_emptied")]).at_rest(),
+            idle().at_rest(),
+        ),
+    ]
+}
+
+/// Nothing waits, and the host of the only worker is drained.
+fn idle() -> History {
+    crate::kit::done().raised(3).command([host("host_drained")])
 }

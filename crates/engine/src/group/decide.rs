@@ -63,8 +63,10 @@ impl GroupShard {
 
     fn decide_worker(&self, actor: &Actor, now: Timestamp, command: &WorkerCommand) -> Decision {
         match command {
-            WorkerCommand::Drain { worker } => self.workers.drain_worker(worker, true).into(),
-            WorkerCommand::Resume { worker } => self.workers.drain_worker(worker, false).into(),
+            WorkerCommand::Drain { worker } => self.drain_by_worker(worker, true, actor).into(),
+            WorkerCommand::Resume { worker } => self.drain_by_worker(worker, false, actor).into(),
+            WorkerCommand::DrainHost { host, reason } => self.drain_host(host, reason, actor).into(),
+            WorkerCommand::ResumeHost { host } => self.resume_host(host, actor).into(),
             WorkerCommand::VouchEnded { worker, reason } => self.vouch_ended(worker, reason, actor).into(),
             WorkerCommand::Register(registration) => self.register_worker(registration).into(),
             WorkerCommand::Heartbeat(heartbeat) => self.heartbeat(heartbeat, now),

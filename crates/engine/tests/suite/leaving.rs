@@ -14,7 +14,7 @@ const ENDS: Leaving = Leaving { keeps_jobs: false, is_empty: false };
 const EMPTY: Leaving = Leaving { keeps_jobs: false, is_empty: true };
 
 /// A world whose processes read this level.
-fn level(reads: u32) -> World {
+pub(crate) fn level(reads: u32) -> World {
     let mut world = World::with(crate::kit::START, GroupSettings::default());
     let process = Process {
         id: InstanceId::new("p"),

@@ -19,6 +19,7 @@ mod foreign;
 mod freeze;
 mod generate;
 mod history;
+mod hosts;
 mod kit;
 mod leaving;
 mod levels;

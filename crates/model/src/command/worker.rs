@@ -20,6 +20,21 @@ pub enum WorkerCommand {
         /// Which.
         worker: WorkerId,
     },
+    /// The workers of a host take no new work, whoever registers there.
+    #[level(3)]
+    DrainHost {
+        /// Its name.
+        host: String,
+        /// Why, for people.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        reason: String,
+    },
+    /// The workers of a host take work again.
+    #[level(3)]
+    ResumeHost {
+        /// Its name.
+        host: String,
+    },
     /// A person vouches that nothing of a lost worker runs any more.
     #[level(2)]
     VouchEnded {

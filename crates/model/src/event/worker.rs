@@ -114,6 +114,35 @@ pub enum WorkerEvent {
         /// Which.
         worker: WorkerId,
     },
+    /// A client drains a host: its workers get no new work, those that register later among them.
+    ///
+    /// `worker.drained` follows for each of them.
+    #[event(kind = "host.drained", subject = "host/{host}", public, level = 3)]
+    HostDrained {
+        /// Which.
+        host: String,
+        /// Who.
+        by: Actor,
+        /// Why, for people.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        reason: String,
+    },
+    /// The last attempt on a drained host has ended, and nothing is assigned there.
+    #[event(kind = "host.emptied", subject = "host/{host}", public, level = 3)]
+    HostEmptied {
+        /// Which.
+        host: String,
+    },
+    /// A client resumes a drained host, and its workers get work again.
+    ///
+    /// `worker.resumed` follows for each of them.
+    #[event(kind = "host.resumed", subject = "host/{host}", public, level = 3)]
+    HostResumed {
+        /// Which.
+        host: String,
+        /// Who.
+        by: Actor,
+    },
     /// A worker reports that it cannot take new work.
     #[event(kind = "worker.unready", public)]
     Unready {

@@ -4,16 +4,24 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tidemill_model::{JobType, WorkerEvent};
-use tidemill_store::rows::{ResourceRow, WorkerRow};
+use tidemill_store::rows::{DrainedHostRow, ResourceRow, WorkerRow};
 
+use super::batch::person;
 use super::job::json;
 use super::{Caches, Place};
 
 impl Caches {
     pub(super) fn need_worker(&mut self, shard: i64, event: &WorkerEvent) {
         match event {
-            WorkerEvent::Registered { worker, .. } => {
+            WorkerEvent::HostDrained { host, .. }
+            | WorkerEvent::HostEmptied { host }
+            | WorkerEvent::HostResumed { host, .. } => {
                 self.shards.need((shard,));
+                self.drained_hosts.need((host.as_str().into(), shard));
+            }
+            WorkerEvent::Registered { worker, host, .. } => {
+                self.shards.need((shard,));
+                self.drained_hosts.need((host.as_str().into(), shard));
                 self.workers.need((worker.0.clone(), shard));
             }
             WorkerEvent::Measured { worker, .. }
@@ -61,11 +69,27 @@ impl Caches {
                 row.keeps_jobs = *keeps_jobs;
             }),
             WorkerEvent::Left { worker, .. } => self.worker(at, &worker.0, |row| row.state = "left".into()),
+            WorkerEvent::HostDrained { host, by, reason } => self.drained_hosts.put(DrainedHostRow {
+                host: host.as_str().into(),
+                shard: at.shard,
+                group_name: self.group_of(at),
+                drained_by: person(by),
+                drained_at: at.now,
+                reason: reason.as_str().into(),
+                emptied_at: None,
+            }),
+            WorkerEvent::HostEmptied { host } => {
+                let key = (host.as_str().into(), at.shard);
+                self.drained_hosts.change(key, |row| row.emptied_at = Some(at.now));
+            }
+            WorkerEvent::HostResumed { host, .. } => {
+                self.drained_hosts.remove((host.as_str().into(), at.shard));
+            }
             WorkerEvent::Drained { worker } => {
-                let by = self.requester();
+                let (since, by) = self.drained_since(at, &worker.0);
                 self.worker(at, &worker.0, |row| {
                     row.drained = true;
-                    row.drained_at = Some(at.now);
+                    row.drained_at = Some(since);
                     row.drained_by = by;
                 });
             }
@@ -82,6 +106,15 @@ impl Caches {
                 row.unready_reason = None;
                 row.unready_since = None;
             }),
+        }
+    }
+
+    /// Since when a worker is drained, and by whom: with its host, which may have been before it registered.
+    fn drained_since(&self, at: Place, id: &Arc<str>) -> (i64, Option<Arc<str>>) {
+        let host = self.workers.get(&(Arc::clone(id), at.shard)).map(|row| (Arc::clone(&row.host), at.shard));
+        match host.and_then(|host| self.drained_hosts.get(&host)) {
+            Some(host) => (host.drained_at, Some(Arc::clone(&host.drained_by))),
+            None => (at.now, self.requester()),
         }
     }
 

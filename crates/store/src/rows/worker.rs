@@ -99,3 +99,24 @@ row! {
         changed_at: i64 = Time,
     }
 }
+
+row! {
+    /// A host that a person drained: its workers get no new work. Gone when it is resumed.
+    DrainedHostRow in "drained_hosts", key (host: Arc<str>, shard: i64),
+    fixed (drained_at), indexes [[group_name]] {
+        /// Its name.
+        host: Arc<str> = Name(512),
+        /// The shard of the group.
+        shard: i64 = Int => Hidden,
+        /// The group that it is drained for.
+        group_name: Arc<str> = Name(64) => As("group"),
+        /// Who drained it: application, or application/person.
+        drained_by: Arc<str> = Text,
+        /// Since when.
+        drained_at: i64 = Time,
+        /// Why.
+        reason: Arc<str> = Text,
+        /// Since when nothing is assigned there or runs.
+        emptied_at: Option<i64> = Time,
+    }
+}

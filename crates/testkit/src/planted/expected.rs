@@ -138,6 +138,7 @@ pub const EXPECTED: &[Expected] = &[
     bug(Bug::ReusedKeyDecided, &["one_outcome_per_request"], SOME),
     bug(Bug::MarkRefused, &["known_batches_can_be_marked"], SOME),
     bug(Bug::WorkForDrainedWorker, &["assigned_only_when_conditions_held"], FEW),
+    bug(Bug::DrainEndsWithWorker, &["assigned_only_when_conditions_held"], MANY),
     bug(Bug::LeavingWorkerGetsWork, &["assigned_only_when_conditions_held"], SOME),
     bug(Bug::StopUsesUpRetry, &["stopped_attempts_use_no_retry"], SOME),
     bug(Bug::OtherAccount, &["parameters_stay_with_their_account"], SOME),

@@ -17,6 +17,7 @@ mod client_library;
 mod clients;
 mod delete;
 mod dispatch;
+mod drain;
 mod encryption;
 mod execution;
 mod external_dependencies;

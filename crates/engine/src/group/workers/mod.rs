@@ -1,6 +1,7 @@
 //! Workers, their slots and memory, and which of them can take one more; beside this, their registration, health and
 //! leases, and what they report.
 
+mod hosts;
 mod leaving;
 mod machine;
 mod registration;
@@ -14,6 +15,7 @@ use tidemill_model::{
     Incarnation, JobDefinition, JobType, Measure, Priority, Reserved, Timestamp, Token, WorkerId, WorkerLabel,
 };
 
+use self::hosts::DrainedHost;
 use self::registration::Told;
 pub(crate) use self::registration::{Lease, is_public_key};
 use self::settle::Unsettled;
@@ -216,6 +218,7 @@ impl Worker {
 pub(crate) struct Workers {
     by_id: BTreeMap<WorkerId, Worker>,
     by_host: BTreeMap<String, BTreeSet<WorkerId>>,
+    drained_hosts: BTreeMap<String, DrainedHost>,
     free: BTreeMap<JobType, Free>,
     /// Those with tokens that are to be taken from them.
     unsettled: BTreeMap<WorkerId, Unsettled>,

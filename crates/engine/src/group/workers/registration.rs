@@ -149,6 +149,9 @@ impl GroupShard {
             WorkerEvent::Resumed { worker } => {
                 self.workers.turn(now, worker, |worker| worker.drained = false)
             }
+            WorkerEvent::HostDrained { .. }
+            | WorkerEvent::HostEmptied { .. }
+            | WorkerEvent::HostResumed { .. } => self.workers.apply_host(event),
             WorkerEvent::Unready { worker, reason, .. } => {
                 self.workers.turn(now, worker, |worker| worker.unready = Some(reason.as_str().into()));
             }
@@ -171,7 +174,8 @@ impl GroupShard {
         if known.is_some_and(|known| known.incarnation == registration.incarnation && known.expired) {
             return Err(bad(registration, "the lease of this life is over; start as a new one"));
         }
-        Ok(Decision::of(WorkerEvent::Registered {
+        let drained = self.drained_with_its_host(&registration.worker, &registration.host);
+        let registered = WorkerEvent::Registered {
             worker: registration.worker.clone(),
             incarnation: registration.incarnation.clone(),
             host: registration.host.clone(),
@@ -180,7 +184,8 @@ impl GroupShard {
             labels: registration.labels.clone(),
             settings: Some(GroupSettings { accounts: None, ..group.settings.clone() }),
             reserved: registration.reserved.clone(),
-        }))
+        };
+        Ok(Decision::events([registered.into()].into_iter().chain(drained).collect()))
     }
 
     /// Makes an event only when a lost worker turns out to live, or its machine stands otherwise; an unknown one

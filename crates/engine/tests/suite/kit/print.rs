@@ -479,6 +479,11 @@ pub(crate) fn brief(event: &Event, names: &BTreeMap<JobId, String>) -> Option<St
         Event::Partition(PartitionEvent::Restored { ids_above, .. }) => {
             format!("restored, ids above {ids_above}")
         }
+        Event::Worker(WorkerEvent::HostDrained { host, by, reason }) => {
+            format!("{host} drained by {}: {reason}", by.app)
+        }
+        Event::Worker(WorkerEvent::HostEmptied { host }) => format!("{host} is empty"),
+        Event::Worker(WorkerEvent::HostResumed { host, .. }) => format!("{host} resumed"),
         Event::Worker(WorkerEvent::Leaving { worker, keeps_jobs, .. }) => {
             format!("{worker} leaving{}", if *keeps_jobs { ", its jobs stay" } else { "" })
         }
