@@ -203,6 +203,8 @@ impl Shared {
             number: self.heartbeats.fetch_add(1, Ordering::Relaxed) as u64,
             measure: None,
             unready: None,
+            leaving: None,
+            status: None,
         })
     }
 }
@@ -291,7 +293,13 @@ impl Shift {
         {
             let outcome = AttemptOutcome::success();
             let now = now();
-            self.shared.tell(WorkerCommand::ReportFinished { token, worker, outcome, usage: None });
+            self.shared.tell(WorkerCommand::ReportFinished {
+                token,
+                worker,
+                outcome,
+                usage: None,
+                interrupted: false,
+            });
             self.shared.see(|seen| seen.freed.push(now));
         }
     }

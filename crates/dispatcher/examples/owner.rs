@@ -172,6 +172,7 @@ impl Worker {
                     measure: None,
                     unready: None,
                     leaving: None,
+                    status: None,
                 })));
             }
         }

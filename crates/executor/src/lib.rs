@@ -37,6 +37,7 @@ mod plain_file;
 mod processes;
 mod run;
 mod shim;
+mod sweep;
 mod thread;
 mod types;
 mod values;

@@ -5,8 +5,8 @@ use axum::extract::Path;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tidemill_model::{
-    Answer, CatalogueCommand, Concerned, GroupName, GroupSettings, Level, Role, ShardId, Timestamp,
-    WorkerCommand, WorkerId, bounds,
+    Answer, CatalogueCommand, Concerned, GroupName, GroupSettings, Level, LiveAnswer, LiveQuery, Role,
+    ShardId, Timestamp, WorkerCommand, WorkerId, WorkerPresent, bounds,
 };
 use tidemill_store::rows::WorkerRow;
 use tidemill_store::{ReadTables, WorkerFilter};
@@ -19,7 +19,7 @@ use crate::body::{Body, parse};
 use crate::parameter::Asked;
 use crate::params::Params;
 use crate::propagation::{self, Late};
-use crate::view::{Answered, FreezeView, GroupView, List, Settled, WorkerView, Written};
+use crate::view::{Answered, FreezeView, GroupView, List, Settled, View, WorkerView, Written};
 
 pub(super) const GROUP: Asked<String> = Asked::text("group", "Of this group.");
 /// As the tables name them.
@@ -35,10 +35,24 @@ pub(super) async fn workers(by: Reader, params: Params) -> Answered<List<WorkerV
     List::part(&by.app, &params, move |tables, request| tables.workers(&filter, request)).await
 }
 
-pub(super) async fn worker(by: Reader, Path(worker): Path<String>) -> Answered<WorkerView> {
+/// A worker, and how it stands with it now.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct WorkerDetail {
+    #[serde(flatten)]
+    row: View<WorkerRow>,
+    /// As the owner of its group's shard knows; null: it does not answer.
+    present: Option<WorkerPresent>,
+}
+
+pub(super) async fn worker(by: Reader, Path(worker): Path<String>) -> Answered<WorkerDetail> {
     let row = worker_row(&by.app, worker).await?;
     by.caller.may_read(&row.group_name)?;
-    Ok(Json(WorkerView::from(row)))
+    let query = LiveQuery::Worker { worker: WorkerId::new(&*row.id) };
+    let present = match by.app.ask(shard_in(row.shard), query).await {
+        Ok(LiveAnswer::Worker(present)) => Some(*present),
+        Ok(_) | Err(_) => None,
+    };
+    Ok(Json(WorkerDetail { row: View(row), present }))
 }
 
 /// The newest registration of a worker.

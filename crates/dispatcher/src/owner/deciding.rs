@@ -209,8 +209,15 @@ mod tests {
 
     fn heartbeat(worker: &str) -> Command {
         let (worker, incarnation) = (WorkerId::new(worker), Incarnation::new("1"));
-        let heartbeat =
-            Heartbeat { worker, incarnation, number: 0, measure: None, unready: None, leaving: None };
+        let heartbeat = Heartbeat {
+            worker,
+            incarnation,
+            number: 0,
+            measure: None,
+            unready: None,
+            leaving: None,
+            status: None,
+        };
         Command::Worker(WorkerCommand::Heartbeat(heartbeat))
     }
 

@@ -71,8 +71,8 @@ impl GroupShard {
             WorkerCommand::Register(registration) => self.register_worker(registration).into(),
             WorkerCommand::Heartbeat(heartbeat) => self.heartbeat(heartbeat, now),
             WorkerCommand::RequestStart(request) => self.request_start(request),
-            WorkerCommand::RejectAssignment { token, worker, nonce, reason } => {
-                self.reject_assignment(*token, (worker, nonce.as_ref()), reason, now)
+            WorkerCommand::RejectAssignment { token, worker, nonce, reason, lacks_resources } => {
+                self.reject_assignment(*token, (worker, nonce.as_ref()), (reason, *lacks_resources), now)
             }
             WorkerCommand::ReportUserCode { token, code } => self.report_user_code(*token, *code).into(),
             WorkerCommand::ReportStarted { token, worker } => self.report_started(*token, worker).into(),

@@ -219,3 +219,42 @@ fn nothing_of_leaving_is_recorded_below_level_3() {
     leaves(&mut world, &worker, EMPTY);
     assert_eq!(world.told(), "");
 }
+
+/// EXE-1: what a machine lacks sends a batch to another worker; the same one is not asked again at once, where no other is there.
+#[test]
+fn batch_whose_resources_are_lacking_goes_elsewhere_or_waits() {
+    let lacking = |world: &mut World, worker: &WorkerId| {
+        let token = world.played(worker).last_token();
+        world.say(Command::Worker(WorkerCommand::RejectAssignment {
+            lacks_resources: true,
+            token,
+            worker: worker.clone(),
+            nonce: None,
+            reason: "it needs 9 MiB of memory, and 8 MiB are free".to_owned(),
+        }));
+    };
+    let mut world = level(3);
+    let ids = world.define(vec![job("a", json!({}))]);
+    let worker = world.worker("w", 1, Script::Silent);
+    world.batch(ids[0], None);
+    world.events();
+    lacking(&mut world, &worker);
+    expect![[r#"
+        b1 returned t1: LacksResources("it needs 9 MiB of memory, and 8 MiB are free")
+    "#]]
+    .assert_eq(&world.told());
+    world.worker("x", 1, Script::Succeed);
+    let told = world.told();
+    assert!(!told.contains("assigned"), "it pauses: {told}");
+    assert_eq!(world.partition, world.folded());
+
+    let mut world = level(3);
+    let ids = world.define(vec![job("a", json!({}))]);
+    let worker = world.worker("w", 2, Script::Silent);
+    world.worker("x", 1, Script::Succeed);
+    world.batch(ids[0], None);
+    world.events();
+    lacking(&mut world, &worker);
+    let told = world.told();
+    assert!(told.contains("b1 assigned t2 attempt 1 to x"), "{told}");
+}

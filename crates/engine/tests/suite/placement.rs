@@ -277,6 +277,7 @@ fn measured(world: &mut World, worker: &tidemill_model::WorkerId, measure: (u32,
         measure,
         unready: None,
         leaving: None,
+        status: None,
     })));
 }
 

@@ -414,6 +414,7 @@ impl Player {
             0 => speaker.request(token),
             1 => speaker.started(token),
             2 if foreign => Command::Worker(WorkerCommand::RejectAssignment {
+                lacks_resources: false,
                 token,
                 worker: speaker.id.clone(),
                 nonce: None,

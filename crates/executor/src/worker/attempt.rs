@@ -27,7 +27,7 @@ pub(super) enum Attempt {
     Running { report_at_ms: Option<u64> },
     /// It was granted and could not be written down, or was asked back, and goes to another worker; kept until the owner has
     /// taken it back. The nonce is that of its question, if there was one.
-    GivenBack { nonce: Option<Nonce>, reason: String, repeat: Repeat },
+    GivenBack { nonce: Option<Nonce>, reason: String, repeat: Repeat, lacks_resources: bool },
     /// Nothing of it runs, and nothing ever will; kept until the owner has it on record.
     Ended(Box<End>),
 }

@@ -128,9 +128,10 @@ impl Worker {
         self.heartbeat_at_ms = Some(self.now_ms + self.setup.heartbeat_ms);
         let (worker, incarnation) = (self.setup.registration.worker.clone(), self.incarnation.clone());
         self.heartbeats += 1;
-        let (number, measure, unready) = (self.heartbeats, self.measure, self.unready.clone());
+        let (number, measure, unready) = (self.heartbeats, self.measure, self.why_unready());
+        let status = Some(Box::new(self.status()));
         let leaving = self.stopping.as_ref().map(|stopping| stopping.leaving(self.setup.keeps_jobs));
-        let heartbeat = Heartbeat { worker, incarnation, number, measure, unready, leaving };
+        let heartbeat = Heartbeat { worker, incarnation, number, measure, unready, leaving, status };
         self.sent.note(number, self.now_ms);
         let tag = Tag::Alive { sent_at_ms: self.now_ms };
         self.append(tag, Command::Worker(WorkerCommand::Heartbeat(heartbeat)));
@@ -139,6 +140,10 @@ impl Worker {
     /// Said at once, so that no work comes meanwhile.
     pub(super) fn turn(&mut self, unready: Option<String>) {
         self.unready = unready;
+        self.say_fitness();
+    }
+
+    pub(super) fn say_fitness(&mut self) {
         if self.membership.was_ever_known && self.stopping.is_none() {
             self.heartbeat();
         }

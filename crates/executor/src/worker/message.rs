@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tidemill_model::{Command, ExternalDependencyId, Measure, PathCheck, RunSpec, Token, WorkMessage};
+use tidemill_model::{Command, ExternalDependencyId, Measure, PathCheck, RunSpec, Sweep, Token, WorkMessage};
 
 use crate::attempt_dir::ExitRecord;
 use crate::shim::{KillCause, Lease};
@@ -113,6 +113,8 @@ pub enum Input {
         /// What came of it.
         looked: Looked,
     },
+    /// Output of old attempts was removed.
+    Swept(Box<Sweep>),
     /// Whether work can be taken from now on.
     Fitness {
         /// Why not; absent: it can.

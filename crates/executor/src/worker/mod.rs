@@ -17,6 +17,7 @@
 //! harmless. What is deliberately absent: slots, drain and retries, which the owner decides.
 
 mod attempt;
+mod fitness;
 mod lease;
 mod life;
 mod message;
@@ -36,11 +37,12 @@ use std::collections::BTreeSet;
 
 use ed25519_dalek::SigningKey;
 use tidemill_model::{
-    AttemptResult, Command, GroupSettings, Incarnation, Measure, Registration, Token, WorkMessage,
+    AttemptResult, Command, GroupSettings, Incarnation, Measure, Registration, Sweep, Token, WorkMessage,
     WorkerCommand,
 };
 
 use attempt::{Attempt, Attempts, End, Repeat};
+use fitness::Fitness;
 use lease::LeaseClock;
 use life::Membership;
 pub use message::{Input, Looked, Output, ProcessEnd, Tag};
@@ -66,6 +68,8 @@ pub struct Setup {
     pub stop_grace_ms: u64,
     /// Whether running attempts go on when the worker stops, for its next life.
     pub keeps_jobs: bool,
+    /// With more load than this, in percent of the processors, no work is taken; 0: whatever it is.
+    pub max_load_percent: u32,
 }
 
 /// The state of a worker.
@@ -91,6 +95,9 @@ pub struct Worker {
     stopping: Option<Stopping>,
     /// Why no work can be taken.
     unready: Option<String>,
+    fitness: Fitness,
+    /// The last removal of old output.
+    sweep: Option<Sweep>,
     outputs: Vec<Output>,
 }
 
@@ -115,6 +122,8 @@ impl Worker {
             nonces: 0,
             stopping: None,
             unready: None,
+            fitness: Fitness::default(),
+            sweep: None,
             outputs: Vec::new(),
         }
     }
@@ -124,7 +133,8 @@ impl Worker {
         match input {
             Input::Work(message) => self.hear(message),
             Input::Ticked { boottime_ms } => self.tick(boottime_ms),
-            Input::Measured(measure) => self.measure = Some(measure),
+            Input::Measured(measure) => self.measured(measure),
+            Input::Swept(sweep) => self.sweep = Some(*sweep),
             Input::Acknowledged(Tag::Alive { sent_at_ms }) => self.acknowledge(sent_at_ms),
             Input::Acknowledged(Tag::Started(_) | Tag::Repeated) => {}
             Input::Failed(Tag::Started(token)) => self.report_started_later(token),

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use expect_test::{Expect, expect};
 use tidemill_model::{
     BatchId, Command, ExternalDependencyId, GroupName, GroupSettings, Incarnation, JobId, JobName, JobType,
-    Leaving, Nonce, ObservationCommand, OnSilence, PathCheck, Program, Registration, RunSpec, ShardId,
-    StartRight, Token, WorkMessage, WorkerCommand, WorkerId,
+    Leaving, Measure, Nonce, ObservationCommand, OnSilence, PathCheck, Program, Registration, RunSpec,
+    ShardId, StartRight, Sweep, Token, WorkMessage, WorkerCommand, WorkerId,
 };
 
 use super::{Input, Looked, Output, ProcessEnd, Setup, Worker};
@@ -40,6 +40,7 @@ fn worker() -> Worker {
         signing_key: ed25519_dalek::SigningKey::from_bytes(&[7; 32]),
         heartbeat_ms: 60_000,
         stop_grace_ms: 3_000,
+        max_load_percent: 0,
         keeps_jobs: false,
     })
 }
@@ -82,10 +83,36 @@ fn spec(token: Token, of_type: &str) -> RunSpec {
         run: 0,
         parameters: BTreeMap::new(),
         execution_timeout_ms: None,
+        memory_mb: None,
         run_as: None,
         output_path: None,
         ending: None,
     }
+}
+
+/// What a line says of the machine, or of what is asked of it.
+fn heard_of_machine(words: &[&str]) -> Option<Input> {
+    Some(match *words {
+        ["measured", free, "free,", "load", load] => Input::Measured(Measure {
+            memory_total_mb: 10_000,
+            memory_free_mb: free.parse().unwrap(),
+            load_percent: load.parse().unwrap(),
+        }),
+        ["swept", removed] => {
+            let removed = removed.parse().unwrap();
+            Input::Swept(Box::new(Sweep { removed, ..Sweep::new(tidemill_model::Timestamp::UNIX_EPOCH) }))
+        }
+        ["granted", of, of_type, "for", nonce, "needs", memory] => {
+            let Input::Work(WorkMessage::Granted { incarnation, nonce, mut spec }) =
+                granted(Token(of.parse().unwrap()), of_type, nonce)
+            else {
+                panic!("a grant")
+            };
+            spec.memory_mb = Some(memory.parse().unwrap());
+            Input::Work(WorkMessage::Granted { incarnation, nonce, spec })
+        }
+        _ => return None,
+    })
 }
 
 /// What a line of a table says after `> `.
@@ -97,7 +124,11 @@ fn heard(line: &str) -> Input {
     let found = |of: &str, end| Input::Found { token: token(of), end };
     let looked = |of: &str, looked| Input::Looked { token: token(of), looked };
     let good = ExitRecord { exit_code: Some(0), ..ExitRecord::default() };
-    match line.split(' ').collect::<Vec<_>>()[..] {
+    let words: Vec<&str> = line.split(' ').collect();
+    if let Some(input) = heard_of_machine(&words) {
+        return input;
+    }
+    match words[..] {
         ["tick", ms] => Input::Ticked { boottime_ms: ms.parse().unwrap() },
         ["alive", ms] => Input::Acknowledged(Tag::Alive { sent_at_ms: ms.parse().unwrap() }),
         ["registered", life, "holding"] => {
@@ -173,7 +204,10 @@ fn show(output: Output) -> String {
                 format!("register {}, live {:?}", registration.incarnation, registration.live)
             }
             Command::Worker(WorkerCommand::Heartbeat(heartbeat)) => match heartbeat.leaving {
-                None => "heartbeat".to_owned(),
+                None => match heartbeat.unready {
+                    None => "heartbeat".to_owned(),
+                    Some(why) => format!("heartbeat: {why}"),
+                },
                 Some(Leaving { is_empty: true, .. }) => "heartbeat: nothing is left".to_owned(),
                 Some(Leaving { keeps_jobs: true, .. }) => "heartbeat: leaving, its jobs stay".to_owned(),
                 Some(Leaving { keeps_jobs: false, .. }) => "heartbeat: leaving".to_owned(),
@@ -181,9 +215,16 @@ fn show(output: Output) -> String {
             Command::Worker(WorkerCommand::RequestStart(request)) => {
                 format!("request {} with {}", request.token, request.nonce)
             }
-            Command::Worker(WorkerCommand::RejectAssignment { token, nonce, reason, .. }) => {
+            Command::Worker(WorkerCommand::RejectAssignment {
+                token,
+                nonce,
+                reason,
+                lacks_resources,
+                ..
+            }) => {
                 let asked = nonce.as_ref().map_or("nothing asked", Nonce::as_str);
-                format!("reject {token} ({asked}): {reason}")
+                let lacks = if lacks_resources { ", lacking" } else { "" };
+                format!("reject {token} ({asked}{lacks}): {reason}")
             }
             Command::Worker(WorkerCommand::ReportStarted { token, .. }) => format!("report {token} started"),
             Command::Worker(WorkerCommand::ReportFinished { token, outcome, interrupted, .. }) => {
@@ -632,6 +673,72 @@ fn stopping_worker_that_keeps_jobs_leaves_what_runs() {
     "#]]);
 }
 
+/// EXE-1: before a start the worker looks at the memory that is free, what it has started since counted in. What does not fit goes
+/// back with the reason, and is not begun.
+#[test]
+fn batch_whose_memory_is_not_there_goes_back() {
+    registered_worker().check(expect![[r#"
+        > measured 3000 free, load 10
+        > assigned 8 shell
+        request 8 with i-1-1
+        > granted 8 shell for i-1-1 needs 2000
+        spawn 8, lease Some((590000, 600000)), grace 10000
+        > assigned 9 shell
+        request 9 with i-1-2
+        > granted 9 shell for i-1-2 needs 2000
+        reject 9 (i-1-2, lacking): it needs 2000 MiB of memory, and 1000 MiB are free
+        > granted 9 shell for i-1-2 needs 2000
+        > refused 9
+        > measured 2500 free, load 10
+        > assigned 10 shell
+        request 10 with i-1-3
+        > granted 10 shell for i-1-3 needs 2000
+        spawn 10, lease Some((590000, 600000)), grace 10000
+    "#]]);
+}
+
+/// MON-7, EXE-1: above its bound of load no work is taken, until the load is well below; both are said at once.
+#[test]
+fn overloaded_worker_takes_nothing_until_it_has_recovered() {
+    let mut worker = registered_worker();
+    worker.setup.max_load_percent = 200;
+    worker.check(expect![[r#"
+        > measured 3000 free, load 200
+        > assigned 8 shell
+        request 8 with i-1-1
+        > measured 3000 free, load 201
+        heartbeat: its load is 201 %, and its bound is 200 %
+        > granted 8 shell for i-1-1
+        reject 8 (i-1-1, lacking): its load is 201 %, and its bound is 200 %
+        > assigned 9 shell
+        reject 9 (nothing asked): its load is 201 %, and its bound is 200 %
+        > measured 3000 free, load 161
+        > measured 3000 free, load 160
+        heartbeat
+        > assigned 10 shell
+        request 10 with i-1-2
+    "#]]);
+}
+
+/// EXE-8, CLN-1: a heartbeat says how many slots are free, what runs, and what the last sweep came to.
+#[test]
+fn heartbeat_says_what_runs_and_what_was_swept() {
+    let mut worker = running_worker().after(&["assigned 9 shell", "swept 3"]);
+    let status = worker
+        .step(heard("tick 90000"))
+        .into_iter()
+        .find_map(|output| match output {
+            Output::Append { command: Command::Worker(WorkerCommand::Heartbeat(heartbeat)), .. } => {
+                heartbeat.status
+            }
+            _ => None,
+        })
+        .unwrap();
+    let slots: u32 = worker.setup.registration.slots.values().sum();
+    assert_eq!((status.free_slots, status.running, status.attempts), (slots - 2, 1, vec![Token(8)]));
+    assert_eq!(status.sweep.unwrap().removed, 3);
+}
+
 /// EXE-8: a life that the owner has ended is over; what still runs is presented by the next.
 #[test]
 fn worker_whose_life_was_ended_begins_another() {
@@ -690,9 +797,9 @@ fn granted_attempt_without_room_is_given_back_until_it_is_taken_back() {
         > granted 1 shell for i-1-1
         spawn 1, lease Some((590000, 600000)), grace 10000
         > no room for 1: full
-        reject 1 (i-1-1): full
+        reject 1 (i-1-1, lacking): full
         > tick 3000
-        reject 1 (i-1-1): full
+        reject 1 (i-1-1, lacking): full
         > refused 1
         > tick 60000
         > kill 1
@@ -705,7 +812,7 @@ fn granted_attempt_without_room_is_given_back_until_it_is_taken_back() {
 fn unready_worker_says_so_and_takes_nothing() {
     worker().after(&["tick 1000", "registered i-1"]).check(expect![[r#"
         > unready: full
-        heartbeat
+        heartbeat: full
         > assigned 1 shell
         reject 1 (nothing asked): full
         > ready

@@ -193,6 +193,7 @@ fn spec(token: Token, job_type: &'static str, script: &str) -> RunSpec {
         run: 3,
         parameters: BTreeMap::from([("in-dir".to_owned(), "/a b".to_owned())]),
         execution_timeout_ms: None,
+        memory_mb: None,
         run_as: None,
         output_path: None,
         ending: None,

@@ -4,7 +4,7 @@ use tidemill_derive::{Levelled, vocabulary};
 
 use crate::{
     AttemptOutcome, GroupName, Incarnation, JobType, Measure, Nonce, Reserved, Token, Usage, WorkerId,
-    WorkerLabel,
+    WorkerLabel, WorkerStatus,
 };
 
 /// Workers, and what they say of attempts. To the shard of the group.
@@ -60,6 +60,9 @@ pub enum WorkerCommand {
         nonce: Option<Nonce>,
         /// Why.
         reason: String,
+        /// Its machine lacks what the batch needs, for now. Owners of earlier versions pass over it.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        lacks_resources: bool,
     },
     /// The process runs.
     ReportStarted {
@@ -163,6 +166,8 @@ pub struct Heartbeat {
     pub unready: Option<String>,
     /// Its process was told to stop. Owners of earlier versions pass over it.
     pub leaving: Option<Leaving>,
+    /// For people to see; nothing is decided by it. Owners of earlier versions pass over it.
+    pub status: Option<Box<WorkerStatus>>,
 }
 
 /// How a worker leaves whose process was told to stop.

@@ -152,7 +152,7 @@ impl Caches {
     fn give_back(&mut self, at: Place, batch: BatchId, token: Token, worker: &WorkerId, why: &ReturnReason) {
         let reason = why.as_str();
         let message = match why {
-            ReturnReason::Rejected(message) => message,
+            ReturnReason::Rejected(message) | ReturnReason::LacksResources(message) => message,
             ReturnReason::NotStarted
             | ReturnReason::WorkerLost
             | ReturnReason::WorkerRestarted

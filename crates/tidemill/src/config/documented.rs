@@ -49,6 +49,8 @@ fn sample(path: &str, default: &Value) -> Value {
         "snapshots.place" => json!("/data/snapshots"),
         "executor.keep_jobs_on_stop" => json!(true),
         "executor.memory_mb" => json!(4096),
+        "executor.sweep_at" => json!("03:30"),
+        "executor.sweep_zone" => json!("Europe/Berlin"),
         "process.reads" => json!(1),
         "executor.reserved" => json!({"shell": {"slots": 1, "priority": 2}}),
         "executor.slots" => json!({"shell": 3}),

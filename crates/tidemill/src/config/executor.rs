@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tidemill_executor::TypeConfig;
-use tidemill_model::{Account, JobType, Reserved, WorkerLabel};
+use tidemill_model::{Account, HourMinute, JobType, Reserved, WorkerLabel};
 
 /// The role that runs jobs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -47,6 +47,13 @@ pub(crate) struct ExecutorSettings {
     pub(crate) keep_jobs_on_stop: Option<bool>,
     /// How long output of attempts is kept after their end is on record, days. Default 7; 0 to 36,500.
     pub(crate) log_retention_days: u32,
+    /// When old output is removed, `HH:MM`, beside when the executor starts. Default `02:10`.
+    pub(crate) sweep_at: HourMinute,
+    /// The time zone that this is a time of day in, as `Europe/Berlin`. Default: the machine's own.
+    pub(crate) sweep_zone: Option<String>,
+    /// With more load than this, in percent of the machine's processors, it takes no work, until the load is a fifth below that. Default 0:
+    /// whatever the load is; 0 to 100,000.
+    pub(crate) max_load_percent: u32,
     /// Free space below which it takes no work, MiB. Default 4; 0 to 1,000,000.
     pub(crate) disk_reserve_mb: u64,
     /// Address of the API that jobs see as `TIDEMILL_API`. Default empty; `standalone` gives its own.
@@ -72,6 +79,9 @@ impl Default for ExecutorSettings {
             stop_grace_ms: 30_000,
             keep_jobs_on_stop: None,
             log_retention_days: 7,
+            sweep_at: HourMinute::try_from("02:10").expect("is a time of day"),
+            sweep_zone: None,
+            max_load_percent: 0,
             disk_reserve_mb: 4,
             api_url: String::new(),
         }

@@ -42,6 +42,18 @@ fn drained_host_survives_its_worker() {
     let shown = |server: &Server, batch: &str| server.json(&["batch", "show", batch]);
     until("it runs", || (shown(&first, &batch)["state"] == "running").then_some(()));
     let before = live_worker(&first);
+    let id = before["id"].as_str().unwrap();
+    // EXE-8, MON-7, CLN-1: what its heartbeats say is shown.
+    let present = until("its heartbeat says what runs", || {
+        let present = first.json(&["worker", "show", id])["present"].clone();
+        (present["status"]["running"] == 1 && present["status"]["sweep"].is_object()).then_some(present)
+    });
+    assert_eq!(present["slots"]["shell"], json!({"slots": 4, "used": 1}), "{present}");
+    assert!(present["heartbeat_age_ms"].as_u64().is_some_and(|age| age < 60_000), "{present}");
+    assert_eq!(
+        (&present["status"]["free_slots"], &present["status"]["sweep"]["failed"]),
+        (&json!(3), &json!(0))
+    );
 
     first.json(&["worker", "drain", "alpha", "--reason", "new disk"]);
     let host = until("it is drained", || drained(&first).first().cloned());

@@ -87,7 +87,10 @@ pub(super) fn groups(calls: Calls) -> Calls {
                 .with(groups::STATE),
             groups::workers,
         )
-        .add(Call::one::<WorkerView>("/api/workers/{id}", "A worker"), groups::worker)
+        .add(
+            Call::one::<groups::WorkerDetail>("/api/workers/{id}", "A worker, and how it stands with it now"),
+            groups::worker,
+        )
         .add(
             Call::act(
                 "/api/workers/{id}/drain",

@@ -40,8 +40,10 @@ impl Shard {
             }
             // The worker that was granted it says that it has not begun, and never will.
             Some(Phase::Granted { to, nonce, started: false })
-                if matches!(reason, ReturnReason::Rejected(_) | ReturnReason::WorkerLeaving)
-                    && self.may_give_a_grant_back(at, &to, reason)
+                if matches!(
+                    reason,
+                    ReturnReason::Rejected(_) | ReturnReason::LacksResources(_) | ReturnReason::WorkerLeaving
+                ) && self.may_give_a_grant_back(at, &to, reason)
                     && at.command().is_none_or(|command| gives_back(command, &to, &nonce)) =>
             {
                 to
@@ -59,7 +61,8 @@ impl Shard {
         }
         self.step(id, Phase::Waiting);
         if let Some(batch) = self.batches.get_mut(&id) {
-            batch.rejected = matches!(reason, ReturnReason::Rejected(_)).then_some(at.now);
+            let is_word = matches!(reason, ReturnReason::Rejected(_) | ReturnReason::LacksResources(_));
+            batch.rejected = is_word.then_some(at.now);
         }
     }
 

@@ -275,6 +275,7 @@ pub fn heartbeat() -> Command {
         measure: None,
         unready: None,
         leaving: None,
+        status: None,
     }))
 }
 

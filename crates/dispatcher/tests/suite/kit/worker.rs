@@ -133,6 +133,7 @@ impl Hands {
             measure: None,
             unready: None,
             leaving: None,
+            status: None,
         })));
     }
 

@@ -181,7 +181,17 @@ impl GroupShard {
         if may_run && !again && is_unwilling {
             batch.excluded.push(worker.clone());
         }
-        if again && matches!(reason, ReturnReason::Rejected(_)) {
+        // What a machine lacks now it will lack in a moment: unless another worker can have it, it waits.
+        let pauses = match reason {
+            ReturnReason::Rejected(_) => again,
+            ReturnReason::LacksResources(_) => may_run && (again || self.all_have_had_it(id)),
+            ReturnReason::NotStarted
+            | ReturnReason::WorkerLost
+            | ReturnReason::WorkerRestarted
+            | ReturnReason::WorkerLeaving => false,
+        };
+        let Some(batch) = self.batches.get_mut(&id) else { return };
+        if pauses {
             let until = now.saturating_add(REJECTION_PAUSE).unwrap_or(Timestamp::MAX);
             batch.phase = Phase::Pausing { until, after: PauseAfter::Rejection };
             self.timers.set(until, Timer::Retry(id));

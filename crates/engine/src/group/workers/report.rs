@@ -91,7 +91,7 @@ impl GroupShard {
         &self,
         token: Token,
         (worker, nonce): (&WorkerId, Option<&Nonce>),
-        reason: &str,
+        (reason, lacks_resources): (&str, bool),
         now: Timestamp,
     ) -> Decision {
         if let Some(decision) = self.final_commands.reject_final(token, (worker, nonce), reason) {
@@ -125,6 +125,9 @@ impl GroupShard {
         let reason = match batch.right() {
             Some(right) if self.is_in_doubt(worker, right) => ReturnReason::WorkerRestarted,
             Some(_) | None if self.workers.is_leaving(worker) => ReturnReason::WorkerLeaving,
+            Some(_) | None if lacks_resources && self.records_departures() => {
+                ReturnReason::LacksResources(reason.chars().take(500).collect())
+            }
             Some(_) | None => ReturnReason::Rejected(reason.chars().take(500).collect()),
         };
         Decision::events(self.not_begun(id, batch, reason))

@@ -101,6 +101,7 @@ impl TestWorker {
     /// Gives back what [`Self::request`] asked for.
     pub(crate) fn give_back(&self, token: Token) -> Command {
         Command::Worker(WorkerCommand::RejectAssignment {
+            lacks_resources: false,
             token,
             worker: self.id.clone(),
             nonce: Some(Nonce::new(format!("nonce-{token}"))),
@@ -116,6 +117,7 @@ impl TestWorker {
             measure: None,
             unready: None,
             leaving: None,
+            status: None,
         }))
     }
 
@@ -152,6 +154,7 @@ impl TestWorker {
             }
             WorkMessage::Assigned { token, .. } if self.script == Script::Reject => {
                 vec![Command::Worker(WorkerCommand::RejectAssignment {
+                    lacks_resources: false,
                     token,
                     worker: self.id.clone(),
                     nonce: None,
