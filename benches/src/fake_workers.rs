@@ -205,6 +205,8 @@ impl Shared {
             measure: None,
             unready: None,
             excesses: Vec::new(),
+            leaving: None,
+            status: None,
         })
     }
 }
@@ -293,7 +295,13 @@ impl Shift {
         {
             let outcome = AttemptOutcome::success();
             let now = now();
-            self.shared.tell(WorkerCommand::ReportFinished { token, worker, outcome, usage: None });
+            self.shared.tell(WorkerCommand::ReportFinished {
+                token,
+                worker,
+                outcome,
+                usage: None,
+                interrupted: false,
+            });
             self.shared.see(|seen| seen.freed.push(now));
         }
     }

@@ -150,7 +150,7 @@ invariants! {
     ParentFailureRuleKept => "parent_failure_rule_kept",
     /// A batch is on record as blocked exactly while it waits for a parent's time whose newest run failed or is blocked itself, since that began, and by a time that does; at quiescence every one is.
     BlockedBatchesSaySo => "blocked_batches_say_so",
-    /// A batch is assigned only when every condition held: its job is enabled, or it was run by hand or rerun; parents, external dependencies, the quality gate, pause, account, and a worker that is there, fit, neither draining nor overloaded, on the pinned host, with the wanted label.
+    /// A batch is assigned only when every condition held: its job is enabled, or it was run by hand or rerun; parents, external dependencies, the quality gate, pause, account, and a worker that is there, fit, neither leaving, draining nor overloaded, on the pinned host, with the wanted label.
     AssignedOnlyWhenConditionsHeld => "assigned_only_when_conditions_held",
     /// No batch is assigned whose logical time is beyond the latest that the shard knew to be allowed.
     NothingAssignedBeyondTheFreeze => "nothing_assigned_beyond_the_freeze",
@@ -174,6 +174,8 @@ invariants! {
     ExcessesAreTold => "excesses_are_told",
     /// A failure for want of memory on the host uses up no retry, five times for each batch, and nothing else is spared so.
     HostMemoryUsesUpNoRetry => "host_memory_uses_up_no_retry",
+    /// An attempt that its worker ended because it was stopped itself uses up no retry and is followed by another at once, and no other attempt is excused like that.
+    StoppedAttemptsUseNoRetry => "stopped_attempts_use_no_retry",
     /// An exit code that means *skip* skips its batch, and one that means *no retry* ends it.
     ExitCodesKeepTheirMeaning => "exit_codes_keep_their_meaning",
     /// What an attempt passes on to children takes 8 KB at most.
@@ -206,7 +208,9 @@ invariants! {
     LongAttemptsToldOnce => "long_attempts_told_once",
     /// A batch has a bounded number of events.
     EventsPerBatchBounded => "events_per_batch_bounded",
-    /// A worker is lost, found, expired, unready and fit only in its present life, in that order.
+    /// A host is drained, emptied and resumed in turn: it is empty only while nothing is assigned there or runs; at quiescence each that is empty says so.
+    HostsDrainInTurn => "hosts_drain_in_turn",
+    /// A worker is lost, found, expired, unready and fit only in its present life, in that order; it leaves once, and has left only then, with nothing running.
     WorkerLivesFollow => "worker_lives_follow",
 
     // ---- tasks that clients pull

@@ -173,6 +173,8 @@ impl Worker {
                     measure: None,
                     unready: None,
                     excesses: Vec::new(),
+                    leaving: None,
+                    status: None,
                 })));
             }
         }

@@ -102,6 +102,7 @@ impl LiveHandle {
             | LiveQuery::WantedQuality { .. }
             | LiveQuery::TaskLedger { .. }
             | LiveQuery::User { .. }
+            | LiveQuery::Worker { .. }
             | LiveQuery::Notified { .. }
             | LiveQuery::Level
             | LiveQuery::Mailboxes { .. }

@@ -244,6 +244,18 @@ impl Owner {
         self.state().map(answer)
     }
 
+    /// The same; of a worker, with what only its owner has heard, at a moment of the boot clock.
+    pub fn answer_at(&self, shard: ShardId, query: &LiveQuery, boot_ms: u64) -> Option<LiveAnswer> {
+        let mut answer = self.answer(shard, query)?;
+        if let (LiveQuery::Worker { worker }, LiveAnswer::Worker(present)) = (query, &mut answer) {
+            let group = self.state().and_then(|state| state.groups().find(|group| group.id() == shard));
+            if let Some(life) = group.and_then(|group| group.life_of(worker)) {
+                self.silence.tell(&(shard, worker.clone(), life.clone()), boot_ms, present);
+            }
+        }
+        Some(answer)
+    }
+
     /// Commands read and not yet decided.
     pub fn backlog(&self) -> usize {
         self.pending.len()

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tidemill_engine::{Draft, Heartbeats, LiveRight, Partition, ReadHeartbeat};
 use tidemill_model::{
     BatchEvent, Command, Envelope, Event, Incarnation, InstanceId, LevelCommand, ShardId, Timestamp, Token,
-    WorkerCommand, WorkerId,
+    WorkerCommand, WorkerId, WorkerPresent, WorkerStatus,
 };
 
 /// One life of one worker.
@@ -20,15 +20,19 @@ pub(crate) enum Speaker {
         life: Life,
         /// The number of its heartbeat, if it was one.
         heartbeat: Option<u64>,
+        /// What it says of itself, for people.
+        status: Option<Box<WorkerStatus>>,
     },
     /// A process, to the catalogue.
     Process(InstanceId),
 }
 
 /// When a life of a worker was heard of.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct Heard {
     boot_ms: u64,
+    /// What it said of itself last, within bounds.
+    status: Option<Box<WorkerStatus>>,
     /// The number of its newest heartbeat that was read, and when.
     heartbeat: Option<(u64, u64)>,
 }
@@ -72,12 +76,13 @@ impl Heartbeats for KnownHeartbeats<'_> {
 /// Whose word a command is. Only heartbeats and registrations carry the life that they come from, so only they
 /// count.
 pub(crate) fn speaker(shard: ShardId, command: &Command) -> Option<Speaker> {
-    let (worker, incarnation, heartbeat) = match command {
+    let (worker, incarnation, heartbeat, status) = match command {
         Command::Worker(WorkerCommand::Heartbeat(heartbeat)) => {
-            (&heartbeat.worker, &heartbeat.incarnation, Some(heartbeat.number))
+            let status = heartbeat.status.as_ref().map(|status| Box::new((**status).clone().bounded()));
+            (&heartbeat.worker, &heartbeat.incarnation, Some(heartbeat.number), status)
         }
         Command::Worker(WorkerCommand::Register(registration)) => {
-            (&registration.worker, &registration.incarnation, None)
+            (&registration.worker, &registration.incarnation, None, None)
         }
         Command::Level(LevelCommand::RegisterProcess { process, .. }) if shard == ShardId::CATALOGUE => {
             return Some(Speaker::Process(process.id.clone()));
@@ -85,7 +90,7 @@ pub(crate) fn speaker(shard: ShardId, command: &Command) -> Option<Speaker> {
         _ => return None,
     };
     let life = (shard, worker.clone(), incarnation.clone());
-    Some(Speaker::Worker { life, heartbeat })
+    Some(Speaker::Worker { life, heartbeat, status })
 }
 
 impl Silence {
@@ -101,9 +106,11 @@ impl Silence {
     /// Notes a word of a life that the state knows as the worker's present one, or of a registered process.
     pub(crate) fn hear(&mut self, speaker: Speaker, boot_ms: u64) {
         match speaker {
-            Speaker::Worker { life, heartbeat } => {
-                let known = self.heard.entry(life).or_insert(Heard { boot_ms, heartbeat: None });
+            Speaker::Worker { life, heartbeat, status } => {
+                let new = Heard { boot_ms, status: None, heartbeat: None };
+                let known = self.heard.entry(life).or_insert(new);
                 known.boot_ms = boot_ms;
+                known.status = status.or(known.status.take());
                 // An older one says nothing new: it was sent earlier than the newest.
                 if let Some(number) =
                     heartbeat.filter(|number| known.heartbeat.is_none_or(|(last, _)| *number > last))
@@ -115,6 +122,14 @@ impl Silence {
                 self.processes.insert(id, boot_ms);
             }
         }
+    }
+
+    /// What this owner has heard of a worker's life, at `boot_ms`.
+    pub(crate) fn tell(&self, life: &Life, boot_ms: u64, present: &mut WorkerPresent) {
+        let Some(heard) = self.heard.get(life) else { return };
+        let read_ms = heard.heartbeat.map(|(_, read_ms)| read_ms);
+        present.heartbeat_age_ms = read_ms.map(|read_ms| boot_ms.saturating_sub(read_ms));
+        present.status = heard.status.as_deref().cloned();
     }
 
     /// Notes the rights that an envelope gives; each counts from the reading of its worker's newest heartbeat, if not of its

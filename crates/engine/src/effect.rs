@@ -241,6 +241,11 @@ fn work_of_worker(partition: &Partition, group: &GroupShard, event: &WorkerEvent
         | WorkerEvent::Lost { .. }
         | WorkerEvent::Recovered { .. }
         | WorkerEvent::LeaseHalfOver { .. }
+        | WorkerEvent::HostDrained { .. }
+        | WorkerEvent::HostEmptied { .. }
+        | WorkerEvent::HostResumed { .. }
+        | WorkerEvent::Leaving { .. }
+        | WorkerEvent::Left { .. }
         | WorkerEvent::Drained { .. }
         | WorkerEvent::Resumed { .. } => Vec::new(),
     }

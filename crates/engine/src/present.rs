@@ -33,6 +33,7 @@ impl Partition {
             | LiveQuery::Pool { .. }
             | LiveQuery::TaskLedger { .. }
             | LiveQuery::User { .. }
+            | LiveQuery::Worker { .. }
             | LiveQuery::NewestBatch { .. }
             | LiveQuery::WantedExternalDependencies { .. }
             | LiveQuery::WantedQuality { .. } => {

@@ -89,6 +89,7 @@ fn attempt_spec(
     }
     run.program = facts.render_program(&run.parameters, zone)?;
     run.execution_timeout_ms = spec.execution_timeout_s.map(|seconds| u64::from(seconds) * 1_000);
+    run.memory_mb = spec.memory_mb;
     Ok(run)
 }
 
@@ -188,6 +189,7 @@ impl<'a> Facts<'a> {
             run: self.run,
             parameters: self.render_parameters(parameters, zone)?,
             execution_timeout_ms: None,
+            memory_mb: None,
             run_as: spec.run_as.clone(),
             output_path: None,
             limits: spec.limits,

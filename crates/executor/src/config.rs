@@ -7,8 +7,9 @@ use std::path::PathBuf;
 use ed25519_dalek::SigningKey;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tidemill_model::{Account, GroupName, JobType, Reserved, ShardId, WorkerLabel, from_hex};
+use tidemill_model::{Account, GroupName, HourMinute, JobType, Reserved, ShardId, WorkerLabel, from_hex};
 
+use crate::sweep::Daily;
 use crate::{Error, TypeConfig, types};
 
 /// The configuration of an executor. Unknown fields are refused.
@@ -47,7 +48,7 @@ pub struct Config {
     /// the group's `lost_after_ms` and `lease_ms`.
     #[serde(default = "default_heartbeat")]
     pub heartbeat_ms: u64,
-    /// Milliseconds that running attempts get to end by themselves when the executor is stopped, 0 to
+    /// Milliseconds that running attempts get to end by themselves when the executor is stopped and keeps no jobs, 0 to
     /// 86,400,000; default 30,000.
     #[serde(default = "default_stop_grace")]
     pub stop_grace_ms: u64,
@@ -83,6 +84,16 @@ pub struct Config {
     /// Days that output of attempts is kept after their end is on record, 0 to 36,500; default 7.
     #[serde(default = "default_keep_logs")]
     pub log_retention_days: u32,
+    /// When old output is removed, `HH:MM`, beside when the executor starts; default 02:10.
+    #[serde(default = "default_sweep_at")]
+    pub sweep_at: HourMinute,
+    /// The time zone that this is a time of day in; default: the machine's own.
+    #[serde(default)]
+    pub sweep_zone: Option<String>,
+    /// With more load than this, in percent of the machine's processors, no work is taken, until it is a fifth below that; 0 to 100,000;
+    /// default 0: whatever the load is.
+    #[serde(default)]
+    pub max_load_percent: u32,
     /// How paths are looked at, before a batch starts (DEP-6) and where one says whether an attempt has succeeded
     /// (EXE-4); default as a prober's.
     #[serde(default)]
@@ -121,6 +132,9 @@ fn default_listen() -> SocketAddr {
 }
 fn default_keep_logs() -> u32 {
     7
+}
+fn default_sweep_at() -> HourMinute {
+    HourMinute::try_from("02:10").expect("is a time of day")
 }
 fn default_disk_reserve() -> u64 {
     4
@@ -171,6 +185,9 @@ impl Config {
             job_umask: None,
             api_url: String::new(),
             log_retention_days: default_keep_logs(),
+            sweep_at: default_sweep_at(),
+            sweep_zone: None,
+            max_load_percent: 0,
             probe: tidemill_probe::Config::default(),
             disk_reserve_mb: default_disk_reserve(),
             output_max_mb: default_output_max(),
@@ -190,6 +207,8 @@ impl Config {
         range("heartbeat_ms", self.heartbeat_ms, 50..=60_000)?;
         range("stop_grace_ms", self.stop_grace_ms, 0..=86_400_000)?;
         range("log_retention_days", u64::from(self.log_retention_days), 0..=36_500)?;
+        range("max_load_percent", u64::from(self.max_load_percent), 0..=100_000)?;
+        Daily::of(self)?;
         range("disk_reserve_mb", self.disk_reserve_mb, 0..=1_000_000)?;
         range("output_max_mb", self.output_max_mb, 0..=1 << 24)?;
         range("labels (how many)", self.labels.len() as u64, 0..=64)?;

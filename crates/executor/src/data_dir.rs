@@ -17,7 +17,7 @@ use std::time::{Duration, SystemTime};
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
-use tidemill_model::{Token, WorkerId};
+use tidemill_model::{Sweep, Timestamp, Token, WorkerId};
 use uuid::Uuid;
 
 use crate::attempt_dir::AttemptDir;
@@ -27,8 +27,8 @@ use crate::{Error, plain_file};
 const FORMAT: u32 = 1;
 /// Longest file that says who the worker is.
 const IDENTITY_MAX_BYTES: u64 = 64 * 1024;
-/// The most that one sweep removes.
-const SWEEP_MAX: usize = 20_000;
+/// The most files of one attempt whose size is looked at.
+const MEASURED_MAX: usize = 20_000;
 
 #[derive(Serialize, Deserialize)]
 struct Identity {
@@ -202,26 +202,57 @@ impl Attempts {
         Ok(tokens)
     }
 
-    /// Removes the output of attempts that ended longer ago than `keep`, and follows no link. Gives how many.
-    pub(crate) fn sweep(&self, keep: Duration) -> Result<usize, Error> {
-        let entries = fs::read_dir(&self.ended).map_err(data("read", &self.ended))?;
+    /// Removes the output of attempts that ended longer ago than `keep`, and follows no link; what one job has made of its
+    /// directory does not keep those of others. Ends early where `ends` says so.
+    pub(crate) fn sweep(&self, keep: Duration, at: Timestamp, ends: &dyn Fn() -> bool) -> Sweep {
+        let mut swept = Sweep::new(at);
+        let entries = match fs::read_dir(&self.ended) {
+            Ok(entries) => entries,
+            Err(error) => {
+                swept.fail(&format!("{}: {error}", self.ended.display()));
+                return swept;
+            }
+        };
         let now = SystemTime::now();
         let is_old = |path: &Path| {
             // The directory changes for the last time when its end is written down.
             let changed = fs::symlink_metadata(path).and_then(|metadata| metadata.modified());
             changed.ok().and_then(|changed| now.duration_since(changed).ok()).is_some_and(|age| age >= keep)
         };
-        let old = entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| is_old(path));
-        let mut removed = 0;
-        for path in old.take(SWEEP_MAX) {
-            // What one job has made of its directory does not keep those of others.
+        for path in entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| is_old(path)) {
+            if ends() {
+                break;
+            }
+            let bytes = bytes_in(&path);
             match remove(&path) {
-                Ok(()) => removed += 1,
-                Err(error) => tracing::warn!(path = %path.display(), %error, "cannot remove old output"),
+                Ok(()) => {
+                    swept.removed += 1;
+                    swept.removed_bytes += bytes;
+                }
+                Err(error) => {
+                    let name = path.file_name().unwrap_or_default().to_string_lossy();
+                    swept.fail(&format!("{name}: {error}"));
+                }
             }
         }
-        Ok(removed)
+        swept
     }
+}
+
+/// What the files below a path take, as far as can be seen, and as far as a bound on how many are looked at.
+fn bytes_in(path: &Path) -> u64 {
+    let (mut bytes, mut left) = (0_u64, vec![path.to_owned()]);
+    for _ in 0..MEASURED_MAX {
+        let Some(path) = left.pop() else { break };
+        let Ok(metadata) = fs::symlink_metadata(&path) else { continue };
+        bytes = bytes.saturating_add(metadata.blocks().saturating_mul(512));
+        if metadata.is_dir() {
+            left.extend(
+                fs::read_dir(&path).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path())),
+            );
+        }
+    }
+    bytes
 }
 
 #[cfg(test)]
@@ -260,17 +291,31 @@ mod tests {
         assert!(matches!(DataDir::open(dir.path()), Err(Error::Format { found: 2, .. })));
     }
 
-    /// Only what has ended on record, and only when it is old enough.
+    /// CLN-1: only what has ended on record, and only when it is old enough; what it took is counted, and what cannot be removed is
+    /// named and keeps nothing else.
     #[test]
     fn sweep_removes_what_is_ended_and_old() {
         let dir = tempfile::tempdir().unwrap();
         let attempts = DataDir::open(dir.path()).unwrap().attempts;
-        for token in [Token(1), Token(2)] {
+        for token in [Token(1), Token(2), Token(3)] {
             fs::create_dir(attempts.open(token).path()).unwrap();
+            fs::write(attempts.open(token).path().join("stdout"), [b'x'; 10_000]).unwrap();
         }
         attempts.end(Token(1)).unwrap();
-        assert_eq!(attempts.sweep(Duration::from_secs(3600)).unwrap(), 0);
-        assert_eq!(attempts.sweep(Duration::ZERO).unwrap(), 1);
+        attempts.end(Token(3)).unwrap();
+        let sweep = |keep| attempts.sweep(keep, Timestamp::UNIX_EPOCH, &|| false);
+        assert_eq!(sweep(Duration::from_secs(3600)), Sweep::new(Timestamp::UNIX_EPOCH));
+        assert_eq!(
+            attempts.sweep(Duration::ZERO, Timestamp::UNIX_EPOCH, &|| true).removed,
+            0,
+            "it ends early"
+        );
+        let swept = sweep(Duration::ZERO);
+        assert_eq!((swept.removed, swept.failed), (2, 0));
+        assert!(swept.removed_bytes >= 20_000, "{swept:?}");
         assert!(attempts.find(Token(1)).is_none() && attempts.find(Token(2)).is_some());
+        fs::remove_dir_all(&attempts.ended).unwrap();
+        let failed = sweep(Duration::ZERO);
+        assert!(failed.failed == 1 && failed.failures[0].contains("No such file"), "{failed:?}");
     }
 }

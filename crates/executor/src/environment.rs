@@ -108,6 +108,7 @@ mod tests {
             run: 0,
             parameters: BTreeMap::from([("name".to_owned(), String::new())]),
             execution_timeout_ms: None,
+            memory_mb: None,
             run_as: None,
             output_path: None,
             limits: tidemill_model::Limits::default(),

@@ -27,6 +27,14 @@ fn of_texts(memory: &str, load: &str, processors: usize, limit_mb: Option<u32>) 
     Some(Measure { memory_total_mb: total, memory_free_mb: free.min(total), load_percent })
 }
 
+/// Whether what a worker of this process starts can outlive it: not in a container, where all ends together with its first
+/// process. The kernel gives the machine's own process namespace this number, and no other.
+#[must_use]
+pub fn jobs_can_outlive_their_worker() -> bool {
+    const OF_THE_MACHINE: &str = "pid:[4026531836]";
+    fs::read_link("/proc/self/ns/pid").is_ok_and(|namespace| namespace.as_os_str() == OF_THE_MACHINE)
+}
+
 /// CLOCK_BOOTTIME, in milliseconds: it goes on while the machine sleeps.
 pub(crate) fn boottime_ms() -> u64 {
     let now = clock_gettime(ClockId::Boottime);

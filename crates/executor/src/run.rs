@@ -7,14 +7,14 @@ use crossbeam_channel::{Receiver, bounded, never, select, unbounded};
 use tidemill_log::Log;
 use tidemill_model::{Incarnation, LimitsKept, Registration, Token, WorkerId};
 
-use crate::data_dir::{self, Attempts, DataDir};
+use crate::data_dir::{self, DataDir};
 use crate::disk::{self, Suspicion};
 use crate::link::{CommandLink, FromWork, WorkLink};
 use crate::logs::{LogServer, Serving};
 use crate::look::Looks;
 use crate::machine::boottime_ms;
 use crate::processes::{self, Checks, Earlier, Processes};
-use crate::thread::Repeating;
+use crate::sweep::{Daily, Sweeper};
 use crate::worker::{self, Input, Output, Worker};
 use crate::{Config, Error, accounts, environment, limits, machine};
 
@@ -22,8 +22,6 @@ use crate::{Config, Error, accounts, environment, limits, machine};
 const TICK: Duration = Duration::from_millis(100);
 /// Inputs taken in one turn, of each kind.
 const TURN_MAX: usize = 256;
-/// From one sweep of old output to the next.
-const SWEEP_EVERY: Duration = Duration::from_secs(3600);
 
 /// Works until it is told to stop, and then until what runs has ended. The first message on `shutdown` (or
 /// its closing) lets running attempts have the configured grace, the second kills them at once.
@@ -62,7 +60,9 @@ pub fn run(config: Config, log: Arc<dyn Log>, shutdown: Receiver<()>) -> Result<
     let suspicion = Suspicion::default();
     let reserve_bytes = config.disk_reserve_mb << 20;
     let disk = disk::watch(&config.data_dir, reserve_bytes, suspicion.clone(), process_inputs.clone())?;
-    let sweeper = start_sweeper(data.attempts.clone(), config.log_retention_days)?;
+    let keep = Duration::from_secs(u64::from(config.log_retention_days) * 24 * 3600);
+    let daily = Daily::of(&config)?;
+    let sweeper = Sweeper::start(data.attempts.clone(), keep, daily, process_inputs.clone())?;
     let work = WorkLink::start(Arc::clone(&log), data.worker.clone(), work_inputs)?;
     let process_setup = processes::Setup {
         worker: data.worker.clone(),
@@ -144,6 +144,7 @@ fn setup(
         heartbeat_ms: config.heartbeat_ms,
         stop_grace_ms: config.stop_grace_ms,
         keeps_jobs: config.keep_jobs_on_stop,
+        max_load_percent: config.max_load_percent,
     })
 }
 
@@ -265,13 +266,4 @@ fn from_work(told: Option<FromWork>) -> Result<Vec<Input>, Error> {
         Some(FromWork::Failed(error)) => Err(error),
         None => Err(Error::Ended { thread: "the reader of work", reason: "it is gone".to_owned() }),
     }
-}
-
-fn start_sweeper(attempts: Attempts, keep_days: u32) -> Result<Repeating, Error> {
-    let keep = Duration::from_secs(u64::from(keep_days) * 24 * 3600);
-    Repeating::start("sweep", "the thread that sweeps", SWEEP_EVERY, move || match attempts.sweep(keep) {
-        Ok(0) => {}
-        Ok(count) => tracing::info!(count, "removed the output of old attempts"),
-        Err(error) => tracing::warn!(%error, "cannot remove the output of old attempts"),
-    })
 }

@@ -20,7 +20,7 @@ pub use self::catalogue::CatalogueCommand;
 pub use self::job::{Deletion, JobCommand};
 pub use self::level::LevelCommand;
 pub use self::shard_message::{ShardMessage, UnfinishedJob};
-pub use self::worker::{Heartbeat, Registration, StartRequest, WorkerCommand};
+pub use self::worker::{Heartbeat, Leaving, Registration, StartRequest, WorkerCommand};
 use crate::{
     BatchId, BulkAction, BulkId, BulkOutcome, ExternalDependencyId, GrantId, InstanceId, Json as _, Level,
     PathAnswer, ReadError, RequestId, RerunId, RerunSpec, ShardId, TaskId, TaskSpec, Timestamp, Token,

@@ -111,6 +111,10 @@ pub enum ReturnReason {
     WorkerLost,
     /// The worker came back as a new process.
     WorkerRestarted,
+    /// The worker's machine lacks what the batch needs, for now. Since level 3.
+    LacksResources(String),
+    /// The worker leaves: its process was told to stop. Since level 3.
+    WorkerLeaving,
 }
 
 /// How an attempt ended.

@@ -50,7 +50,7 @@ pub use calendar::{Calendar, CalendarSpec, Weekday};
 pub use causes::causes;
 pub use command::{
     Actor, BatchCommand, BulkCommand, CatalogueCommand, Command, CommandRecord, Deletion, Heartbeat,
-    JobCommand, LevelCommand, ObservationCommand, Registration, RerunCommand, Role, ShardCommand,
+    JobCommand, Leaving, LevelCommand, ObservationCommand, Registration, RerunCommand, Role, ShardCommand,
     ShardMessage, StartRequest, Submission, TaskCommand, UnfinishedJob, WorkerCommand,
 };
 pub use definition::{
@@ -109,7 +109,7 @@ pub use rerun::{
     RerunDefinition, RerunOnly, RerunOrder, RerunPlace, RerunResult, RerunScope, RerunSpec, RunOutcome,
     RunSkip, RunsQuery, SkippedJob, SkippedTimes, StartRun, TimesSkip,
 };
-pub use resources::{Measure, Reserved};
+pub use resources::{Measure, Reserved, SlotUse, Sweep, WorkerPresent, WorkerStatus};
 pub use slips::{closest, is_close, slips};
 pub use spec::{JobSpec, NOT_BUILT, ParentSpec, ScheduleInput, SpecFile};
 pub use status::{AuthorityStatus, ProberStatus, SinkPartitionStatus, SinkStatus};

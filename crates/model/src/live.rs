@@ -7,7 +7,7 @@ use tidemill_derive::{Word, vocabulary};
 use crate::{
     Actor, BatchId, BatchResult, CalendarName, ExternalDependencyId, GroupName, JobChange, JobId, JobSpec,
     LevelState, PoolHolder, PoolName, QualityQuestion, Rejection, ShardId, TaskId, TaskLedger, Timestamp,
-    UserName, UserStanding, WantedExternalDependency,
+    UserName, UserStanding, WantedExternalDependency, WorkerId, WorkerPresent,
 };
 
 /// The state of a batch; its result is another thing.
@@ -105,6 +105,11 @@ pub enum LiveQuery {
         /// Offset of the record that made it; an owner that has not read so far does not answer.
         at_least: u64,
     },
+    /// How does it stand with a worker? To the owner of its group.
+    Worker {
+        /// Which.
+        worker: WorkerId,
+    },
     /// Which level stands, and who reads how much? To the catalogue's owner.
     Level,
     /// How far messages between the shard and others are. To the shard's owner.
@@ -135,9 +140,10 @@ impl LiveQuery {
                 of_job.or(after.map(BatchId::shard)).unwrap_or(ShardId::CATALOGUE)
             }
             LiveQuery::TaskLedger { task, .. } => of_job.unwrap_or(task.shard()),
-            LiveQuery::Pool { .. } | LiveQuery::User { .. } | LiveQuery::Mailboxes { .. } => {
-                of_job.unwrap_or(ShardId::CATALOGUE)
-            }
+            LiveQuery::Pool { .. }
+            | LiveQuery::User { .. }
+            | LiveQuery::Worker { .. }
+            | LiveQuery::Mailboxes { .. } => of_job.unwrap_or(ShardId::CATALOGUE),
             LiveQuery::PlanApply { .. } | LiveQuery::Notified { .. } | LiveQuery::Level => ShardId::CATALOGUE,
         }
     }
@@ -188,6 +194,8 @@ pub enum LiveAnswer {
         /// In order of their numbers.
         shards: Vec<NotifiedShard>,
     },
+    /// To [`LiveQuery::Worker`].
+    Worker(Box<WorkerPresent>),
     /// To [`LiveQuery::Level`].
     Level(Box<LevelState>),
     /// To [`LiveQuery::Mailboxes`], in the order of the question.

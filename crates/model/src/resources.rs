@@ -1,8 +1,10 @@
 //! What a worker has: slots, some of them reserved, memory, and how busy its machine is.
 
+use std::collections::BTreeMap;
+
 use tidemill_derive::vocabulary;
 
-use crate::Priority;
+use crate::{JobType, Priority, Timestamp, Token};
 
 /// How a worker's machine stands, as its heartbeats say it. Memory in MiB.
 #[vocabulary(Copy, Eq, Default)]
@@ -31,6 +33,97 @@ impl Reserved {
     pub fn serves(&self, pinned: bool, priority: Priority) -> bool {
         pinned || self.priority.is_some_and(|least| priority <= least)
     }
+}
+
+/// What a worker says of itself in a heartbeat, for people.
+#[vocabulary(Eq, Default)]
+pub struct WorkerStatus {
+    /// Slots that are free, of all job types together.
+    pub free_slots: u32,
+    /// How many attempts it runs.
+    pub running: u32,
+    /// Their tokens, at most 100.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attempts: Vec<Token>,
+    /// Its last removal of old output; absent: there was none in this life yet.
+    pub sweep: Option<Sweep>,
+}
+
+/// Tokens in a [`WorkerStatus`].
+const STATUS_ATTEMPTS: usize = 100;
+/// Failures that a [`Sweep`] names.
+const SWEEP_FAILURES: usize = 5;
+/// Of each, characters.
+const SWEEP_FAILURE_CHARS: usize = 200;
+
+impl WorkerStatus {
+    /// Cut to its bounds, whoever sent it.
+    #[must_use]
+    pub fn bounded(mut self) -> Self {
+        self.attempts.truncate(STATUS_ATTEMPTS);
+        if let Some(sweep) = &mut self.sweep {
+            let failures = std::mem::take(&mut sweep.failures);
+            failures.into_iter().for_each(|failure| sweep.name(&failure));
+        }
+        self
+    }
+}
+
+/// One removal of the output of old attempts.
+#[vocabulary(Eq)]
+pub struct Sweep {
+    /// When it began.
+    pub at: Timestamp,
+    /// How long it took, milliseconds.
+    pub duration_ms: u64,
+    /// Directories of attempts that it removed.
+    pub removed: u64,
+    /// What was in them, bytes.
+    pub removed_bytes: u64,
+    /// Directories that it could not remove.
+    pub failed: u64,
+    /// The first 5 of them, and why, at most 200 characters each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failures: Vec<String>,
+}
+
+impl Sweep {
+    /// One that has done nothing yet.
+    pub fn new(at: Timestamp) -> Self {
+        Self { at, duration_ms: 0, removed: 0, removed_bytes: 0, failed: 0, failures: Vec::new() }
+    }
+
+    /// Something could not be removed.
+    pub fn fail(&mut self, failure: &str) {
+        self.failed += 1;
+        self.name(failure);
+    }
+
+    fn name(&mut self, failure: &str) {
+        if self.failures.len() < SWEEP_FAILURES {
+            self.failures.push(failure.chars().take(SWEEP_FAILURE_CHARS).collect());
+        }
+    }
+}
+
+/// Slots of one job type of a worker.
+#[vocabulary(Copy, Eq)]
+pub struct SlotUse {
+    /// How many there are.
+    pub slots: u32,
+    /// How many of them are taken.
+    pub used: u32,
+}
+
+/// How it stands with a worker now, as the owner of its group's shard knows.
+#[vocabulary(Eq, Default)]
+pub struct WorkerPresent {
+    /// So long ago its last heartbeat was read, milliseconds; absent: its present owner has read none.
+    pub heartbeat_age_ms: Option<u64>,
+    /// Slots by job type.
+    pub slots: BTreeMap<JobType, SlotUse>,
+    /// What that heartbeat says.
+    pub status: Option<WorkerStatus>,
 }
 
 #[cfg(test)]

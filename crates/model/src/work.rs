@@ -41,6 +41,8 @@ pub struct RunSpec {
     pub parameters: BTreeMap<String, String>,
     /// The longest that it may run, milliseconds.
     pub execution_timeout_ms: Option<u64>,
+    /// Memory that it needs, MiB; absent: it does not say.
+    pub memory_mb: Option<u32>,
     /// The account that it runs as; absent: the worker's own.
     pub run_as: Option<Account>,
     /// The path that exists if it has succeeded; absent: its exit code decides, or the owner.

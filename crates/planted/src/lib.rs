@@ -146,6 +146,12 @@ bugs! {
     MarkRefused = "mark_refused",
     /// A drained worker gets new work.
     WorkForDrainedWorker = "work_for_drained_worker",
+    /// A worker that registers on a drained host gets work.
+    DrainEndsWithWorker = "drain_ends_with_worker",
+    /// A worker that was told to stop gets new work.
+    LeavingWorkerGetsWork = "leaving_worker_gets_work",
+    /// An attempt that its worker ended because it was stopped uses up a retry.
+    StopUsesUpRetry = "stop_uses_up_retry",
     /// A planned rerun hands an account the parameters that were given for another one, or for none.
     OtherAccount = "other_account",
     /// A batch runs as an account that its group does not allow.

@@ -251,6 +251,7 @@ impl Caches {
         // These are few.
         caches.shards.stays = |_| true;
         caches.workers.stays = |_| true;
+        caches.drained_hosts.stays = |_| true;
         caches.shard_jobs.stays = |_| true;
         caches.batches.stays = |batch| batch.state < 3;
         caches.attempts.stays = |attempt| attempt.finished_at.is_none();

@@ -22,7 +22,7 @@ pub use job::{JobParentRow, JobRow, JobVersionRow, ShardJobRow, SkippedRunsRow};
 pub use journal::{DeadLetterRow, ShardRow};
 pub use pull::{PullGrantRow, PullLedgerRow, PullTaskRow, PullTaskVersionRow, PullUserRow, TaskTemplateRow};
 pub use rerun::{RerunBatchRow, RerunJobRow, RerunRow, RerunSkipRow};
-pub use worker::{GroupRow, ResourceRow, WorkerRow};
+pub use worker::{DrainedHostRow, GroupRow, ResourceRow, WorkerRow};
 
 use crate::{Row, Table};
 
@@ -55,6 +55,7 @@ macro_rules! for_each_row {
             bulk_operations: $crate::rows::BulkRow,
             bulk_items: $crate::rows::BulkItemRow,
             workers: $crate::rows::WorkerRow,
+            drained_hosts: $crate::rows::DrainedHostRow,
             resources: $crate::rows::ResourceRow,
             worker_groups: $crate::rows::GroupRow,
             calendars: $crate::rows::CalendarRow,

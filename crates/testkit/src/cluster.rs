@@ -195,6 +195,7 @@ impl Cluster {
             heartbeat_ms: self.heartbeat_ms,
             stop_grace_ms: 2_000,
             keeps_jobs: self.index % 2 == 1,
+            max_load_percent: if self.index == 2 { 180 } else { 0 },
         }));
     }
 

@@ -156,7 +156,13 @@ impl World {
                 // What gave it back before its worker asked arrives now.
                 let reason = "said before it asked".to_owned();
                 let (token, worker) = (*token, worker.clone());
-                let command = WorkerCommand::RejectAssignment { token, worker, nonce: None, reason };
+                let command = WorkerCommand::RejectAssignment {
+                    lacks_resources: false,
+                    token,
+                    worker,
+                    nonce: None,
+                    reason,
+                };
                 self.send(&unasked("", recorded.shard, command), 0, Then::Nobody);
             }
             let cluster = self.clusters.iter_mut().find(|cluster| cluster.id == *worker);

@@ -145,6 +145,8 @@ impl Fixture {
             Part::Executor => {
                 set("EXECUTOR__GROUP", group);
                 set("EXECUTOR__HOST", name);
+                // Nothing runs on when a run of chaos is over.
+                set("EXECUTOR__KEEP_JOBS_ON_STOP", "false");
                 set("EXECUTOR__LISTEN", &address);
             }
             Part::Api => {

@@ -5,8 +5,8 @@ use axum::extract::Path;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tidemill_model::{
-    Answer, CatalogueCommand, Concerned, GroupName, GroupSettings, Level, Role, ShardId, Timestamp,
-    WorkerCommand, WorkerId, bounds,
+    Answer, CatalogueCommand, Concerned, GroupName, GroupSettings, Level, LiveAnswer, LiveQuery, Role,
+    ShardId, Timestamp, WorkerCommand, WorkerId, WorkerPresent, bounds,
 };
 use tidemill_store::rows::WorkerRow;
 use tidemill_store::{ReadTables, WorkerFilter};
@@ -19,12 +19,15 @@ use crate::body::{Body, parse};
 use crate::parameter::Asked;
 use crate::params::Params;
 use crate::propagation::{self, Late};
-use crate::view::{Answered, FreezeView, GroupView, List, Settled, WorkerView, Written};
+use crate::view::{Answered, FreezeView, GroupView, List, Settled, View, WorkerView, Written};
 
 pub(super) const GROUP: Asked<String> = Asked::text("group", "Of this group.");
 /// As the tables name them.
-pub(super) const STATE: Asked<String> =
-    Asked::word("state", "`live`, `lost` or `gone`.", &["live", "lost", "gone"]);
+pub(super) const STATE: Asked<String> = Asked::word(
+    "state",
+    "`live`, `leaving`, `left`, `lost` or `gone`.",
+    &["live", "leaving", "left", "lost", "gone"],
+);
 
 pub(super) async fn workers(by: Reader, params: Params) -> Answered<List<WorkerView>> {
     let group = by.caller.listed_group(params.get(GROUP)?)?;
@@ -32,10 +35,24 @@ pub(super) async fn workers(by: Reader, params: Params) -> Answered<List<WorkerV
     List::part(&by.app, &params, move |tables, request| tables.workers(&filter, request)).await
 }
 
-pub(super) async fn worker(by: Reader, Path(worker): Path<String>) -> Answered<WorkerView> {
+/// A worker, and how it stands with it now.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct WorkerDetail {
+    #[serde(flatten)]
+    row: View<WorkerRow>,
+    /// As the owner of its group's shard knows; null: it does not answer.
+    present: Option<WorkerPresent>,
+}
+
+pub(super) async fn worker(by: Reader, Path(worker): Path<String>) -> Answered<WorkerDetail> {
     let row = worker_row(&by.app, worker).await?;
     by.caller.may_read(&row.group_name)?;
-    Ok(Json(WorkerView::from(row)))
+    let query = LiveQuery::Worker { worker: WorkerId::new(&*row.id) };
+    let present = match by.app.ask(shard_in(row.shard), query).await {
+        Ok(LiveAnswer::Worker(present)) => Some(*present),
+        Ok(_) | Err(_) => None,
+    };
+    Ok(Json(WorkerDetail { row: View(row), present }))
 }
 
 /// The newest registration of a worker.
@@ -43,13 +60,7 @@ pub(super) async fn worker_row(app: &App, worker: String) -> Result<WorkerRow, P
     app.find("worker", worker, |tables, id| Ok(tables.worker(id)?.into_iter().next())).await
 }
 
-pub(super) async fn drain(by: Writer, path: Path<String>) -> Answered<Written> {
-    switch(by, path, |worker| WorkerCommand::Drain { worker }).await
-}
-
-pub(super) async fn resume(by: Writer, path: Path<String>) -> Answered<Written> {
-    switch(by, path, |worker| WorkerCommand::Resume { worker }).await
-}
+pub(super) use super::hosts::{drain, drained, resume};
 
 /// How somebody knows that nothing of a worker runs any more.
 #[derive(Deserialize, JsonSchema)]
@@ -68,16 +79,6 @@ pub(super) async fn vouch(by: Writer, Path(worker): Path<String>, Body(body): Bo
     level::allows(&by.app, Level::new(2)).await?;
     let worker = WorkerId::new(&*row.id);
     by.written(right, shard_in(row.shard), WorkerCommand::VouchEnded { worker, reason }).await
-}
-
-async fn switch(
-    by: Writer,
-    Path(worker): Path<String>,
-    command: impl FnOnce(WorkerId) -> WorkerCommand,
-) -> Answered<Written> {
-    let row = worker_row(&by.app, worker).await?;
-    let right = by.caller.for_group(&row.group_name)?;
-    by.written(right, shard_in(row.shard), command(WorkerId::new(&*row.id))).await
 }
 
 /// The groups that the key reaches, by number.

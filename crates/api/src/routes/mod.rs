@@ -15,6 +15,7 @@ mod defined;
 mod events;
 mod external_dependencies;
 mod groups;
+mod hosts;
 mod jobs;
 mod keys;
 mod level;

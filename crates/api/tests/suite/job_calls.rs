@@ -169,6 +169,7 @@ async fn status_is_a_number_and_a_result() {
             | LiveQuery::Pool { .. }
             | LiveQuery::TaskLedger { .. }
             | LiveQuery::User { .. }
+            | LiveQuery::Worker { .. }
             | LiveQuery::Level
             | LiveQuery::Notified { .. }
             | LiveQuery::Mailboxes { .. }

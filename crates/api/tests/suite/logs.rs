@@ -42,6 +42,7 @@ async fn fixture() -> Fixture {
         | LiveQuery::Pool { .. }
         | LiveQuery::TaskLedger { .. }
         | LiveQuery::User { .. }
+        | LiveQuery::Worker { .. }
         | LiveQuery::Level
         | LiveQuery::Notified { .. }
         | LiveQuery::Mailboxes { .. }

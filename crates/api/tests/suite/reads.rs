@@ -83,6 +83,7 @@ async fn a_batch_shows_what_it_waited_for_and_its_attempts() {
               "finished_at": "2025-03-01T00:00:05.000Z",
               "granted_at": "2025-03-01T00:00:00.000Z",
               "id": 4097,
+              "interrupted": false,
               "job": 4096,
               "message": "",
               "peak_memory_kib": 2048,

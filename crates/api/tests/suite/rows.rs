@@ -220,6 +220,7 @@ pub(crate) fn attempt() -> AttemptRow {
         started_at: Some(T0),
         finished_at: Some(T0 + 5_000),
         result: Some("success".into()),
+        interrupted: false,
         exit_code: Some(0),
         signal_number: None,
         user_code: None,
@@ -265,6 +266,8 @@ pub(crate) fn worker(address: &str) -> WorkerRow {
         drained_by: None,
         unready_reason: None,
         unready_since: None,
+        leaving_since: None,
+        keeps_jobs: false,
     }
 }
 

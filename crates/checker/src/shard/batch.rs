@@ -91,6 +91,10 @@ pub(super) struct Batch {
     pub(super) phase: Phase,
     /// Attempts that have ended.
     pub(super) attempts: u32,
+    /// Those of them that use up no retry, the one among them that is about to end, and whether the last one was one.
+    pub(super) interrupted: u32,
+    pub(super) interrupting: Option<Token>,
+    pub(super) was_interrupted: bool,
     pub(super) waits: Vec<Waits>,
     /// When a worker gave it back, if that was the last that became of an assignment.
     pub(super) rejected: Option<Timestamp>,
@@ -143,8 +147,8 @@ impl Batch {
 
     /// The highest number of an attempt.
     pub(super) fn most_attempts(&self) -> u32 {
-        self.of
-            .as_ref()
-            .map_or(u32::MAX, |of| of.spec().retries.saturating_add(1).saturating_add(self.over.spared))
+        let counted = |of: &Arc<Version>| of.spec().retries.saturating_add(1);
+        let uncounted = self.interrupted.saturating_add(self.over.spared);
+        self.of.as_ref().map_or(u32::MAX, |of| counted(of).saturating_add(uncounted))
     }
 }

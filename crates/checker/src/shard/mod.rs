@@ -21,7 +21,9 @@ mod failure;
 mod final_commands;
 mod fires;
 mod generation;
+mod hosts;
 mod job;
+mod leaving;
 mod levels;
 mod life;
 mod moves;
@@ -75,6 +77,8 @@ pub(crate) struct Bounds {
 pub(crate) struct Shard {
     id: ShardId,
     bounds: Bounds,
+    /// The level that stands in its partition.
+    level: tidemill_model::Level,
     settings: Option<GroupSettings>,
     jobs: BTreeMap<JobId, Job>,
     /// Parent → children without a schedule.
@@ -92,6 +96,7 @@ pub(crate) struct Shard {
     /// Batches that their parent's generation asks for.
     triggered: BTreeSet<(JobId, Timestamp)>,
     workers: HashMap<WorkerId, Worker>,
+    drained_hosts: hosts::DrainedHosts,
     /// Assigned and granted batches by job.
     running: HashMap<JobId, u32>,
     /// Granted attempts by job and logical time.
@@ -199,6 +204,7 @@ impl Shard {
         self.none_runs_long_untold(at);
         self.permits_are_back(at);
         self.no_grant_is_overdue(at);
+        self.empty_hosts_say_so(at);
     }
 
     fn every_assignment_ends(&self, at: &At<'_>) {

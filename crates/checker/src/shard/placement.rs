@@ -98,7 +98,9 @@ impl Shard {
         let why = match self.workers.get(worker) {
             None => "it is not registered".to_owned(),
             Some(known) if known.lost.is_some() => "it is lost".to_owned(),
+            Some(known) if known.leaving => "it was told to stop and leaves".to_owned(),
             Some(known) if known.drained => "it is drained".to_owned(),
+            Some(known) if self.drained_hosts.has(&known.host) => "its host is drained".to_owned(),
             Some(known) if known.overloaded => "it is overloaded".to_owned(),
             Some(known) if known.unready => "it says that it can take no work".to_owned(),
             Some(known) if label.is_some_and(|label| !known.labels.contains(label)) => {

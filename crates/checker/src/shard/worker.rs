@@ -52,6 +52,9 @@ pub(super) struct Worker {
     pub(super) expired: bool,
     /// People were warned that its lease is half over.
     warned: bool,
+    /// It was told to stop; then, it has.
+    pub(super) leaving: bool,
+    pub(super) left: bool,
     pub(super) drained: bool,
     pub(super) unready: bool,
     pub(super) labels: BTreeSet<WorkerLabel>,
@@ -66,7 +69,7 @@ pub(super) struct Worker {
 
 impl Worker {
     /// Whether something is assigned to it or runs there.
-    fn is_used(&self) -> bool {
+    pub(super) fn is_used(&self) -> bool {
         self.used.values().any(|used| *used > 0)
     }
 
@@ -149,6 +152,11 @@ impl Shard {
                 self.turn(at, (worker, incarnation), true);
             }
             WorkerEvent::Ready { worker, incarnation } => self.turn(at, (worker, incarnation), false),
+            WorkerEvent::HostDrained { host, .. } => self.host_drained(at, host),
+            WorkerEvent::HostEmptied { host } => self.host_emptied(at, host),
+            WorkerEvent::HostResumed { host, .. } => self.host_resumed(at, host),
+            WorkerEvent::Leaving { worker, incarnation, .. } => self.leaving(at, (worker, incarnation)),
+            WorkerEvent::Left { worker, incarnation } => self.has_left(at, (worker, incarnation)),
             WorkerEvent::Drained { worker } => self.drain(worker, true),
             WorkerEvent::Resumed { worker } => self.drain(worker, false),
         }
@@ -164,6 +172,7 @@ impl Shard {
         let before = self.workers.remove(worker);
         let same = before.as_ref().is_some_and(|before| before.incarnation == *incarnation);
         let drained = before.as_ref().is_some_and(|before| before.drained);
+        let leaving = same && before.as_ref().is_some_and(|before| before.leaving);
         let unready = same && before.as_ref().is_some_and(|before| before.unready);
         let told = lease_of(settings.as_ref().or(self.settings.as_ref()));
         let (lease, earlier) = match &before {
@@ -189,6 +198,8 @@ impl Shard {
             lost,
             expired,
             warned: false,
+            leaving,
+            left: false,
             drained,
             unready,
             labels: labels.clone(),
@@ -238,7 +249,7 @@ impl Shard {
     }
 
     /// `worker_lives_follow`
-    fn in_its_life(
+    pub(super) fn in_its_life(
         &mut self,
         at: &At<'_>,
         worker: &WorkerId,

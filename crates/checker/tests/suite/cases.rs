@@ -7,7 +7,8 @@ use tidemill_checker::Invariant;
 use crate::kit::Case;
 use crate::{
     applies, bulks, commands, dependencies, external_dependencies, facts, firing, foreign, generation,
-    journal, levels, life, limits, moves, pools, pulls, removals, reruns, rights, shards, snapshots, workers,
+    journal, leaving, levels, life, limits, moves, pools, pulls, removals, reruns, rights, shards, snapshots,
+    workers,
 };
 
 fn cases() -> Vec<Case> {
@@ -35,6 +36,7 @@ fn cases() -> Vec<Case> {
         rights::cases(),
         facts::cases(),
         workers::cases(),
+        leaving::cases(),
     ]
     .into_iter()
     .flatten()

@@ -225,6 +225,15 @@ impl History {
         self.given(offset, &record).causes_to(resume(offset, &bytes), cause)
     }
 
+    /// The next command, which is given and asks for no answer, with its events.
+    pub(crate) fn said(self, command: Value, events: Vec<Event>) -> Self {
+        let offset = self.ends[&self.partition].resume.as_ref().map_or(0, |resume| resume.offset + 1);
+        let record = json!({"shard": self.shard, "actor": {"app": ""}, "command": command});
+        let bytes = serde_json::to_vec(&record).unwrap();
+        let cause = [(source(offset, None), Outcome::Done, events)];
+        self.given(offset, &record).causes_to(resume(offset, &bytes), cause)
+    }
+
     /// A record of the commands topic.
     pub(crate) fn given(mut self, offset: u64, record: &Value) -> Self {
         let (partition, taken_ms) = (self.partition, self.now.as_millisecond());

@@ -17,6 +17,7 @@ mod foreign;
 mod generation;
 mod journal;
 mod kit;
+mod leaving;
 mod levels;
 mod life;
 mod limits;

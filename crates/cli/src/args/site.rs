@@ -14,16 +14,27 @@ pub(crate) enum WorkerCommand {
         /// Its id
         worker: String,
     },
-    /// Take no new work; what runs goes on
+    /// Take no new work on a host, until it is resumed; what runs goes on
     Drain {
-        /// Its id
+        /// The id of a worker there, or the host's name
         worker: String,
+        /// Why, for the record; at most 500 characters
+        #[arg(long)]
+        reason: Option<String>,
+        /// Of this group, where the host works for several
+        #[arg(long)]
+        group: Option<String>,
     },
     /// Take work again
     Resume {
-        /// Its id
+        /// The id of a worker there, or the host's name
         worker: String,
+        /// Of this group, where the host works for several
+        #[arg(long)]
+        group: Option<String>,
     },
+    /// List drained hosts, and how many attempts still run there
+    Drained,
     /// Say that nothing of a lost worker runs any more; what it held ends, and may be tried again
     ///
     /// For a worker whose silence proves nothing: its group holds (`on_silence: hold`), or the log was restored. Its

@@ -16,12 +16,17 @@ use crate::server::Query;
 
 const LIMIT: usize = 10_000;
 
+const DRAINED: &str = "host, group, running, BY: drained_by, SINCE: drained_at, EMPTY: emptied_at, reason";
 const WORKERS: &str = "id, group, state, host, address, slots, drained, REGISTERED: registered_at";
 
 pub(super) fn worker(session: &Session<'_>, command: WorkerCommand) -> Done<Exit> {
     let of = |worker: &str| format!("/api/workers/{}", segment(worker));
-    let act = |worker: &str, verb: &str, done: &str| {
-        write::post(session, &format!("{}/{verb}", of(worker)), None, format!("Worker {worker} {done}."))
+    let act = |worker: &str, verb: &str, query: &[(&str, Option<String>)], done: &str| {
+        let part =
+            |(name, value): &(&str, Option<String>)| Some(format!("{name}={}", segment(value.as_ref()?)));
+        let query: Vec<String> = query.iter().filter_map(part).collect();
+        let path = format!("{}/{verb}?{}", of(worker), query.join("&"));
+        write::post(session, path.trim_end_matches('?'), None, format!("{worker} {done}."))
     };
     match command {
         WorkerCommand::Ls => {
@@ -29,8 +34,16 @@ pub(super) fn worker(session: &Session<'_>, command: WorkerCommand) -> Done<Exit
             session.show_list(&answer, WORKERS, "No workers. Start one with `tidemill executor`.")
         }
         WorkerCommand::Show { worker } => session.show_fields(&of(&worker)),
-        WorkerCommand::Drain { worker } => act(&worker, "drain", "takes no new work"),
-        WorkerCommand::Resume { worker } => act(&worker, "resume", "takes work again"),
+        WorkerCommand::Drain { worker, reason, group } => {
+            act(&worker, "drain", &[("reason", reason), ("group", group)], "takes no new work")
+        }
+        WorkerCommand::Resume { worker, group } => {
+            act(&worker, "resume", &[("group", group)], "takes work again")
+        }
+        WorkerCommand::Drained => {
+            let answer = session.server.get("/api/drained-hosts", &[])?;
+            session.show_list(&answer, DRAINED, "No host is drained.")
+        }
         WorkerCommand::Vouch { worker, reason } => {
             let (path, body) = (format!("{}/vouch", of(&worker)), json!({ "reason": reason }));
             write::post(session, &path, Some(&body), format!("Worker {worker}: what it held ends."))

@@ -209,8 +209,16 @@ mod tests {
 
     fn heartbeat(worker: &str) -> Command {
         let (worker, incarnation) = (WorkerId::new(worker), Incarnation::new("1"));
-        let heartbeat =
-            Heartbeat { worker, incarnation, number: 0, measure: None, unready: None, excesses: Vec::new() };
+        let heartbeat = Heartbeat {
+            worker,
+            incarnation,
+            number: 0,
+            measure: None,
+            unready: None,
+            leaving: None,
+            status: None,
+            excesses: Vec::new(),
+        };
         Command::Worker(WorkerCommand::Heartbeat(heartbeat))
     }
 

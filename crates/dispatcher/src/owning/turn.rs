@@ -329,7 +329,7 @@ impl Turn<'_> {
             // Whoever asked may have given up.
             match question {
                 Question::Live { shard, query, answer } if owner.role() == Role::Owning => {
-                    if let Some(told) = owner.answer(shard, &query) {
+                    if let Some(told) = owner.answer_at(shard, &query, Clock.now().boot_ms) {
                         let _ = answer.send(told);
                     }
                 }

@@ -66,22 +66,27 @@ impl GroupShard {
 
     fn decide_worker(&self, actor: &Actor, now: Timestamp, command: &WorkerCommand) -> Decision {
         match command {
-            WorkerCommand::Drain { worker } => self.workers.drain_worker(worker, true).into(),
-            WorkerCommand::Resume { worker } => self.workers.drain_worker(worker, false).into(),
+            WorkerCommand::Drain { worker } => self.drain_by_worker(worker, true, actor).into(),
+            WorkerCommand::Resume { worker } => self.drain_by_worker(worker, false, actor).into(),
+            WorkerCommand::DrainHost { host, reason } => self.drain_host(host, reason, actor).into(),
+            WorkerCommand::ResumeHost { host } => self.resume_host(host, actor).into(),
             WorkerCommand::VouchEnded { worker, reason } => self.vouch_ended(worker, reason, actor).into(),
             WorkerCommand::Register(registration) => self.register_worker(registration).into(),
             WorkerCommand::Heartbeat(heartbeat) => self.heartbeat(heartbeat, now),
             WorkerCommand::RequestStart(request) => self.request_start(request),
-            WorkerCommand::RejectAssignment { token, worker, nonce, reason } => {
-                self.reject_assignment(*token, (worker, nonce.as_ref()), reason, now)
+            WorkerCommand::RejectAssignment { token, worker, nonce, reason, lacks_resources } => {
+                self.reject_assignment(*token, (worker, nonce.as_ref()), (reason, *lacks_resources), now)
             }
             WorkerCommand::ReportUserCode { token, code } => self.report_user_code(*token, *code).into(),
             WorkerCommand::ReportStarted { token, worker } => self.report_started(*token, worker).into(),
-            WorkerCommand::ReportFinished { token, worker, outcome, usage } => {
-                self.report_finished(*token, worker, outcome, usage.as_ref(), now)
+            WorkerCommand::ReportFinished { token, worker, outcome, usage, interrupted } => {
+                self.report_finished(*token, worker, outcome, (usage.as_ref(), *interrupted), now)
             }
             WorkerCommand::DeclareLost { worker, incarnation } => {
-                self.workers.declare_lost(worker, incarnation)
+                match self.gone_quietly(worker, incarnation) {
+                    Some(left) => Decision::events(vec![left]),
+                    None => self.workers.declare_lost(worker, incarnation),
+                }
             }
             WorkerCommand::ExpireLease { worker, incarnation } => self.expire_lease(worker, incarnation),
             WorkerCommand::WarnOfLease { worker, incarnation } => self.warn_of_lease(worker, incarnation),

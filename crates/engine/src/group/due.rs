@@ -3,7 +3,7 @@
 
 use tidemill_model::{
     BatchId, BatchResult, Event, FinalResult, JobId, JobType, PermitEvent, PoolName, ReturnReason, Timestamp,
-    WorkerId,
+    WorkerEvent, WorkerId,
 };
 
 use super::batches::apply::{retry_due, start_due};
@@ -37,6 +37,8 @@ pub(crate) enum Chore {
     /// More batches of a pool may start again.
     OpenRate(PoolName),
     Place(BatchId, WorkerId),
+    /// Nothing is left on a drained host.
+    TellEmptied(String),
     /// The catalogue is to be told of permits.
     Report(Box<Event>),
 }
@@ -67,6 +69,7 @@ impl GroupShard {
             .or_else(|| opening().map(|(_, pool)| Chore::OpenRate(pool)))
             .or_else(|| self.ready_anchor().map(Chore::Anchor))
             .or_else(|| self.find_placement().map(|(batch, worker)| Chore::Place(batch, worker)))
+            .or_else(|| self.next_emptied().map(|host| Chore::TellEmptied(host.to_owned())))
             .or_else(|| self.permit_report().map(|report| Chore::Report(Box::new(report))))
     }
 
@@ -99,6 +102,7 @@ impl GroupShard {
             Chore::FinalCommands(batch) => self.final_commands(*batch, now),
             Chore::PlaceFinalCommands(batch, worker) => self.place_final(*batch, worker.as_ref(), now),
             Chore::OpenRate(name) => vec![Event::Permit(PermitEvent::RateLimitReset { name: name.clone() })],
+            Chore::TellEmptied(host) => vec![WorkerEvent::HostEmptied { host: host.clone() }.into()],
             Chore::Report(report) => vec![Event::clone(report)],
             Chore::Place(batch, worker) => self.assign(*batch, worker, now, heartbeats).into_iter().collect(),
         }

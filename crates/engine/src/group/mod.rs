@@ -238,6 +238,11 @@ impl GroupShard {
         self.workers.get(worker).is_some_and(|known| known.incarnation == *incarnation && !known.expired)
     }
 
+    /// The life of a worker that registered last.
+    pub fn life_of(&self, worker: &WorkerId) -> Option<&Incarnation> {
+        self.workers.get(worker).map(|known| &known.incarnation)
+    }
+
     /// What the worker's silence means: what it was told counts, and a group that holds now holds everything.
     fn lease_of(&self, worker: &Worker) -> Lease {
         match self.settings().on_silence {

@@ -82,6 +82,7 @@ fn reports_of_what_was_never_granted_change_nothing() {
         world.played(&worker).finished(token, AttemptResult::Success),
         Command::Worker(WorkerCommand::ReportStarted { token: Token(1), worker: worker.clone() }),
         Command::Worker(WorkerCommand::RejectAssignment {
+            lacks_resources: false,
             token,
             worker: WorkerId::new("nobody"),
             nonce: None,
@@ -359,6 +360,7 @@ fn a_rejected_assignment_goes_to_whoever_has_not_had_it() {
     world.played(&first).script = Script::Succeed;
     let worker = world.workers[1].id.clone();
     world.say(Command::Worker(WorkerCommand::RejectAssignment {
+        lacks_resources: false,
         token,
         worker,
         nonce: None,

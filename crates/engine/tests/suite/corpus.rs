@@ -40,6 +40,7 @@ fn listed(answer: &LiveAnswer) -> usize {
         LiveAnswer::Why(_)
         | LiveAnswer::NewestBatch { .. }
         | LiveAnswer::User(_)
+        | LiveAnswer::Worker(_)
         | LiveAnswer::Planned(_)
         | LiveAnswer::Refused(_)
         | LiveAnswer::Notified { .. }

@@ -471,8 +471,16 @@ fn granted_attempt_is_given_back_while_nothing_of_it_runs() {
     // Said before the worker asked, and late: it may have begun on the grant of its later question.
     for nonce in [None, Some(Nonce::new("an earlier question"))] {
         let (worker, reason) = (worker.clone(), "no room".to_owned());
-        let outcome = world
-            .ask(GROUP, Command::Worker(WorkerCommand::RejectAssignment { token, worker, nonce, reason }));
+        let outcome = world.ask(
+            GROUP,
+            Command::Worker(WorkerCommand::RejectAssignment {
+                lacks_resources: false,
+                token,
+                worker,
+                nonce,
+                reason,
+            }),
+        );
         expect!["stale_token: token 4097 is not live for this worker: it was granted to another question"]
             .assert_eq(&rejection(&outcome));
     }

@@ -152,6 +152,7 @@ fn what_was_assigned_before_the_freeze_may_start() {
     let request = world.played(&worker).request(first);
     world.say(request);
     world.say(Command::Worker(WorkerCommand::RejectAssignment {
+        lacks_resources: false,
         token: second,
         worker,
         nonce: None,

@@ -295,6 +295,7 @@ fn values_of_evicted_parents_are_known() {
             worker: worker.clone(),
             outcome,
             usage: None,
+            interrupted: false,
         }));
     }
     let failures = |world: &mut World| -> Vec<String> {

@@ -72,7 +72,13 @@ fn ends(world: &mut World, worker: &WorkerId, token: Token, result: AttemptResul
     let exit_code = (result == AttemptResult::Success).then_some(0);
     let outcome = AttemptOutcome { exit_code, excess, ..AttemptOutcome::bare(result) };
     let worker = worker.clone();
-    world.say(Command::Worker(WorkerCommand::ReportFinished { token, worker, outcome, usage: None }));
+    world.say(Command::Worker(WorkerCommand::ReportFinished {
+        token,
+        worker,
+        outcome,
+        usage: None,
+        interrupted: false,
+    }));
 }
 
 fn beats(world: &mut World, worker: &WorkerId, excesses: Vec<RunningExcess>) {

@@ -277,6 +277,8 @@ fn measured(world: &mut World, worker: &tidemill_model::WorkerId, measure: (u32,
         measure,
         unready: None,
         excesses: Vec::new(),
+        leaving: None,
+        status: None,
     })));
 }
 

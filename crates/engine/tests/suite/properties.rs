@@ -145,7 +145,7 @@ impl Model {
             }
             Event::Batch(BatchEvent::TimeoutReached { .. })
             | Event::Alarm(_)
-            | Event::Attempt(AttemptEvent::UserCodeReported { .. }) => {}
+            | Event::Attempt(AttemptEvent::UserCodeReported { .. } | AttemptEvent::Interrupted { .. }) => {}
             Event::FinalCommand(FinalCommandEvent::Assigned { batch, token, .. }) => {
                 assert!(self.tokens.last().is_none_or(|last| last < token), "tokens grow");
                 self.tokens.insert(*token);
@@ -414,6 +414,7 @@ impl Player {
             0 => speaker.request(token),
             1 => speaker.started(token),
             2 if foreign => Command::Worker(WorkerCommand::RejectAssignment {
+                lacks_resources: false,
                 token,
                 worker: speaker.id.clone(),
                 nonce: None,

@@ -248,6 +248,7 @@ fn passes_on_seven(world: &mut World, group: &str, worker: &tidemill_model::Work
             worker: worker.clone(),
             outcome,
             usage: None,
+            interrupted: false,
         }));
     }
     let other = crate::kit::TestWorker::new("v", 1, Script::Silent);
@@ -273,6 +274,7 @@ fn passes_on_seven(world: &mut World, group: &str, worker: &tidemill_model::Work
             worker: other.id.clone(),
             outcome,
             usage: None,
+            interrupted: false,
         }),
     );
     world.run();

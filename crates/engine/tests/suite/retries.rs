@@ -20,6 +20,7 @@ fn exits(world: &mut World, worker: &WorkerId, exit_code: i32) {
         worker: worker.clone(),
         outcome,
         usage: None,
+        interrupted: false,
     }));
 }
 

@@ -182,7 +182,13 @@ fn right_outlasts_the_loss_and_another_life() {
     let last = world.played(&worker).heard.last().unwrap().clone();
     assert!(matches!(last, WorkMessage::AskedBack { token: of } if of == token), "{last:?}");
     let (worker, nonce, reason) = (worker, None, "it was asked back".to_owned());
-    world.say(Command::Worker(WorkerCommand::RejectAssignment { token, worker, nonce, reason }));
+    world.say(Command::Worker(WorkerCommand::RejectAssignment {
+        lacks_resources: false,
+        token,
+        worker,
+        nonce,
+        reason,
+    }));
     // It is not unwilling, so it gets it again at once.
     assert!(world.told().starts_with("b1 returned t1: WorkerRestarted\nb1 assigned t2"));
 }

@@ -81,6 +81,7 @@ fn batch_given_back_after_its_time_is_marked_at_once() {
     assert_eq!(world.told(), "");
     let token = world.played(&worker).last_token();
     world.say(Command::Worker(WorkerCommand::RejectAssignment {
+        lacks_resources: false,
         token,
         worker,
         nonce: None,

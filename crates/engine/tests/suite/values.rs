@@ -42,6 +42,7 @@ fn ends(world: &mut World, worker: &WorkerId, result: AttemptResult, values: &[(
         worker: worker.clone(),
         outcome,
         usage: None,
+        interrupted: false,
     }));
 }
 
@@ -111,6 +112,7 @@ fn values_go_to_other_groups() {
                 worker: other.id.clone(),
                 outcome,
                 usage: None,
+                interrupted: false,
             }),
         );
         world.run();
@@ -282,7 +284,13 @@ fn final_commands_and_output_paths_have_the_values_of_the_last_attempt() {
     let passing = |n: &str, token, worker: &WorkerId| {
         let values = [("n".to_owned(), n.to_owned())].into();
         let outcome = AttemptOutcome { values, ..AttemptOutcome::success() };
-        Command::Worker(WorkerCommand::ReportFinished { token, worker: worker.clone(), outcome, usage: None })
+        Command::Worker(WorkerCommand::ReportFinished {
+            token,
+            worker: worker.clone(),
+            outcome,
+            usage: None,
+            interrupted: false,
+        })
     };
     world.say(passing("1", token, &worker));
     assert_eq!(world.granted_command(&worker).as_deref(), Some("tell"));

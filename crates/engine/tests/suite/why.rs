@@ -107,7 +107,7 @@ fn waiting_for_a_worker() {
     world.say(tidemill_model::Command::Worker(tidemill_model::WorkerCommand::Drain {
         worker: worker.clone(),
     }));
-    check(&world, second, expect!["drained: every worker of its type is drained or lost"]);
+    check(&world, second, expect!["drained: every worker of its type is drained, leaving or lost"]);
     world.lost(&worker);
     check(&world, second, expect!["no_worker: no worker of the group takes jobs of type noop"]);
 }

@@ -376,6 +376,7 @@ fn a_new_life_counts_what_earlier_ones_were_told_while_they_hold_something() {
     world.say(end);
     let busy = world.played(&worker).last_token();
     let rejected = Command::Worker(WorkerCommand::RejectAssignment {
+        lacks_resources: false,
         token: busy,
         worker: worker.clone(),
         nonce: None,
@@ -386,6 +387,7 @@ fn a_new_life_counts_what_earlier_ones_were_told_while_they_hold_something() {
     world.say(rejected);
     for token in [3, 4, 5, 6].map(|n| Token::mint(n, GROUP)) {
         let rejected = Command::Worker(WorkerCommand::RejectAssignment {
+            lacks_resources: false,
             token,
             worker: worker.clone(),
             nonce: None,

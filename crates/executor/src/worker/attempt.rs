@@ -27,7 +27,7 @@ pub(super) enum Attempt {
     Running { report_at_ms: Option<u64> },
     /// It was granted and could not be written down, or was asked back, and goes to another worker; kept until the owner has
     /// taken it back. The nonce is that of its question, if there was one.
-    GivenBack { nonce: Option<Nonce>, reason: String, repeat: Repeat },
+    GivenBack { nonce: Option<Nonce>, reason: String, repeat: Repeat, lacks_resources: bool },
     /// Nothing of it runs, and nothing ever will; kept until the owner has it on record.
     Ended(Box<End>),
 }
@@ -41,16 +41,20 @@ pub(super) struct End {
     /// How often it is said; absent: until it is on record.
     pub(super) repeats_left: Option<u32>,
     pub(super) has_directory: bool,
+    /// The worker ended it because it was stopped itself.
+    pub(super) interrupted: bool,
 }
 
 impl End {
     pub(super) fn bare(outcome: AttemptOutcome) -> Self {
-        Self { outcome, usage: None, repeat: None, repeats_left: None, has_directory: false }
+        let (repeat, repeats_left) = (None, None);
+        Self { outcome, usage: None, repeat, repeats_left, has_directory: false, interrupted: false }
     }
 
     pub(super) fn of_process(end: ProcessEnd) -> Self {
+        let interrupted = end.is_by_stop();
         let (outcome, usage) = outcome::of_process(end);
-        Self { usage, has_directory: true, ..Self::bare(outcome) }
+        Self { usage, has_directory: true, interrupted, ..Self::bare(outcome) }
     }
 }
 

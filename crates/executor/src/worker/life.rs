@@ -1,18 +1,15 @@
-//! Registration, heartbeats, and the end of the worker.
+//! Registration and heartbeats.
 
 use ed25519_dalek::Signer;
 use tidemill_model::{Command, Heartbeat, Incarnation, Registration, Token, WorkerCommand, hex};
 
 use super::attempt::Attempt;
 use super::{Output, Tag, Worker};
-use crate::shim::KillCause;
 
 /// The first repeat of an unanswered registration; each further one takes twice as long.
 const REGISTER_AGAIN_MS: u64 = 2_000;
 /// The longest pause between two registrations.
 const REGISTER_AGAIN_MAX_MS: u64 = 30_000;
-/// How long a stopping worker waits for its last reports to be on record.
-const LAST_WORDS_MS: u64 = 5_000;
 
 /// Whether the owner knows this life of the worker.
 #[derive(Debug)]
@@ -43,6 +40,11 @@ impl Membership {
         self.register_at_ms.is_none()
     }
 
+    /// Whether an owner may know this life.
+    pub(super) fn is_told(&self) -> bool {
+        self.told_at_ms.is_some()
+    }
+
     /// The registration is answered; gives what it presented.
     pub(super) fn answered(&mut self) -> Vec<Token> {
         self.was_ever_known = true;
@@ -50,17 +52,6 @@ impl Membership {
         self.pause_ms = REGISTER_AGAIN_MS;
         std::mem::take(&mut self.presented)
     }
-}
-
-/// How far the worker is with stopping.
-#[derive(Debug)]
-pub(super) struct Stopping {
-    kill_at_ms: u64,
-    grace_ms: Option<u64>,
-    has_killed: bool,
-    /// Since when no process is left.
-    quiet_since_ms: Option<u64>,
-    is_immediate: bool,
 }
 
 impl Worker {
@@ -137,9 +128,11 @@ impl Worker {
         self.heartbeat_at_ms = Some(self.now_ms + self.setup.heartbeat_ms);
         let (worker, incarnation) = (self.setup.registration.worker.clone(), self.incarnation.clone());
         self.heartbeats += 1;
-        let (number, measure, unready) = (self.heartbeats, self.measure, self.unready.clone());
-        let excesses = self.excesses.all();
-        let heartbeat = Heartbeat { worker, incarnation, number, measure, unready, excesses };
+        let (number, measure, unready) = (self.heartbeats, self.measure, self.why_unready());
+        let (status, excesses) = (Some(Box::new(self.status())), self.excesses.all());
+        let leaving = self.stopping.as_ref().map(|stopping| stopping.leaving(self.setup.keeps_jobs));
+        let heartbeat =
+            Heartbeat { worker, incarnation, number, measure, unready, excesses, leaving, status };
         self.sent.note(number, self.now_ms);
         let tag = Tag::Alive { sent_at_ms: self.now_ms };
         self.append(tag, Command::Worker(WorkerCommand::Heartbeat(heartbeat)));
@@ -148,6 +141,10 @@ impl Worker {
     /// Said at once, so that no work comes meanwhile.
     pub(super) fn turn(&mut self, unready: Option<String>) {
         self.unready = unready;
+        self.say_fitness();
+    }
+
+    pub(super) fn say_fitness(&mut self) {
         if self.membership.was_ever_known && self.stopping.is_none() {
             self.heartbeat();
         }
@@ -162,66 +159,6 @@ impl Worker {
             && let Some(lease) = self.lease.renewal(&self.settings)
         {
             self.outputs.push(Output::RenewLease(lease));
-        }
-    }
-
-    pub(super) fn stop(&mut self) {
-        match &mut self.stopping {
-            Some(stopping) => {
-                stopping.is_immediate = true;
-                stopping.has_killed = false;
-                stopping.grace_ms = Some(0);
-            }
-            None => {
-                let kill_at_ms = self.now_ms.saturating_add(self.setup.stop_grace_ms);
-                self.stopping = Some(Stopping {
-                    kill_at_ms,
-                    grace_ms: None,
-                    has_killed: false,
-                    quiet_since_ms: None,
-                    is_immediate: false,
-                });
-                self.give_back();
-            }
-        }
-        self.stop_further();
-    }
-
-    /// What was not granted goes to another worker; a grant that is under way finds no nonce, and the next
-    /// life of this worker, or its lease, tells the owner so.
-    fn give_back(&mut self) {
-        for token in self.attempts.tokens(Attempt::is_only_assigned) {
-            let nonce = match self.attempts.remove(token) {
-                Some(Attempt::Requested { nonce, .. }) => Some(nonce),
-                _ => None,
-            };
-            self.reject(token, nonce, "the worker is stopping".to_owned());
-        }
-    }
-
-    pub(super) fn stop_further(&mut self) {
-        let Some(stopping) = &mut self.stopping else { return };
-        let keeps_jobs = self.setup.keeps_jobs && !stopping.is_immediate;
-        let is_time = stopping.is_immediate || !keeps_jobs && stopping.kill_at_ms <= self.now_ms;
-        if is_time && !stopping.has_killed {
-            stopping.has_killed = true;
-            let grace_ms = stopping.grace_ms.unwrap_or(self.settings.kill_grace_ms);
-            let because = KillCause::WorkerStopped;
-            let kill = |token| Output::KillProcess { token, grace_ms, because };
-            self.outputs.extend(self.attempts.tokens(Attempt::has_process).into_iter().map(kill));
-        }
-        let is_awaited = |attempt: &Attempt| match attempt {
-            Attempt::Running { .. } => !keeps_jobs,
-            attempt => attempt.has_process(),
-        };
-        if self.attempts.any(is_awaited) {
-            return;
-        }
-        let quiet_since_ms = *stopping.quiet_since_ms.get_or_insert(self.now_ms);
-        let reporting = |attempt: &Attempt| matches!(attempt, Attempt::Ended(end) if end.repeat.is_some());
-        let has_waited = self.now_ms >= quiet_since_ms + LAST_WORDS_MS;
-        if stopping.is_immediate || has_waited || !self.attempts.any(reporting) {
-            self.outputs.push(Output::Exit);
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tidemill_model::{
-    Command, Excess, ExternalDependencyId, Measure, PathCheck, RunSpec, Timestamp, Token, WorkMessage,
+    Command, Excess, ExternalDependencyId, Measure, PathCheck, RunSpec, Sweep, Timestamp, Token, WorkMessage,
 };
 
 use crate::attempt_dir::ExitRecord;
@@ -42,6 +42,13 @@ pub enum ProcessEnd {
     Abandoned,
     /// Its shim was itself ended before it could tell; what was left of the tree is gone too.
     Vanished,
+}
+
+impl ProcessEnd {
+    /// Whether it was ended because the worker, or the machine, was stopped.
+    pub(super) fn is_by_stop(&self) -> bool {
+        matches!(self, Self::Recorded(record) if record.kill_cause == Some(KillCause::WorkerStopped))
+    }
 }
 
 /// Which append an acknowledgement or a failure is about.
@@ -126,6 +133,8 @@ pub enum Input {
         /// What came of it.
         looked: Looked,
     },
+    /// Output of old attempts was removed.
+    Swept(Box<Sweep>),
     /// Whether work can be taken from now on.
     Fitness {
         /// Why not; absent: it can.

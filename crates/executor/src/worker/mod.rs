@@ -18,12 +18,14 @@
 
 mod attempt;
 mod excess;
+mod fitness;
 mod lease;
 mod life;
 mod message;
 mod outcome;
 mod right;
 mod start;
+mod stopping;
 
 #[cfg(test)]
 mod corpus;
@@ -36,19 +38,21 @@ use std::collections::BTreeSet;
 
 use ed25519_dalek::SigningKey;
 use tidemill_model::{
-    AttemptResult, Command, Excess, GroupSettings, Incarnation, Measure, Registration, Token, WorkMessage,
-    WorkerCommand,
+    AttemptResult, Command, Excess, GroupSettings, Incarnation, Measure, Registration, Sweep, Token,
+    WorkMessage, WorkerCommand,
 };
 
 use attempt::{Attempt, Attempts, End, Repeat};
 use excess::Excesses;
+use fitness::Fitness;
 use lease::LeaseClock;
-use life::{Membership, Stopping};
+use life::Membership;
 pub use message::{Input, Looked, Output, ProcessEnd, Tag};
 #[cfg(test)]
 pub(crate) use outcome::of_process as outcome_of;
 use right::{Sent, Spoken, Unconfirmed};
 pub(crate) use start::LOOK_WITHIN_MS;
+use stopping::Stopping;
 
 use crate::shim::KillCause;
 
@@ -66,6 +70,8 @@ pub struct Setup {
     pub stop_grace_ms: u64,
     /// Whether running attempts go on when the worker stops, for its next life.
     pub keeps_jobs: bool,
+    /// With more load than this, in percent of the processors, no work is taken; 0: whatever it is.
+    pub max_load_percent: u32,
 }
 
 /// The state of a worker.
@@ -92,6 +98,9 @@ pub struct Worker {
     stopping: Option<Stopping>,
     /// Why no work can be taken.
     unready: Option<String>,
+    fitness: Fitness,
+    /// The last removal of old output.
+    sweep: Option<Sweep>,
     outputs: Vec<Output>,
 }
 
@@ -117,6 +126,8 @@ impl Worker {
             nonces: 0,
             stopping: None,
             unready: None,
+            fitness: Fitness::default(),
+            sweep: None,
             outputs: Vec::new(),
         }
     }
@@ -126,7 +137,8 @@ impl Worker {
         match input {
             Input::Work(message) => self.hear(message),
             Input::Ticked { boottime_ms } => self.tick(boottime_ms),
-            Input::Measured(measure) => self.measure = Some(measure),
+            Input::Measured(measure) => self.measured(measure),
+            Input::Swept(sweep) => self.sweep = Some(*sweep),
             Input::Acknowledged(Tag::Alive { sent_at_ms }) => self.acknowledge(sent_at_ms),
             Input::Acknowledged(Tag::Started(_) | Tag::Repeated) => {}
             Input::Failed(Tag::Started(token)) => self.report_started_later(token),
@@ -295,9 +307,9 @@ impl Worker {
     fn report_finished(&mut self, token: Token) {
         let Some(Attempt::Ended(mut end)) = self.attempts.remove(token) else { return };
         self.spoken.note(token, self.now_ms);
-        let (outcome, usage, worker) =
-            (end.outcome.clone(), end.usage.clone(), self.setup.registration.worker.clone());
-        self.say(WorkerCommand::ReportFinished { token, worker, outcome, usage });
+        let worker = self.setup.registration.worker.clone();
+        let (outcome, usage, interrupted) = (end.outcome.clone(), end.usage.clone(), end.interrupted);
+        self.say(WorkerCommand::ReportFinished { token, worker, outcome, usage, interrupted });
         end.repeats_left = end.repeats_left.map(|left| left.saturating_sub(1));
         if end.repeats_left != Some(0) {
             let now_ms = self.now_ms;

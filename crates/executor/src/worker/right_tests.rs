@@ -47,7 +47,7 @@ fn right_counts_from_the_sending_of_its_heartbeat() {
     registered_worker().check(expect![[r#"
         > tick 4000
         > unready: no room
-        heartbeat
+        heartbeat: no room
         > ready
         heartbeat
         > alive 4000

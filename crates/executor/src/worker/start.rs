@@ -28,12 +28,16 @@ impl Worker {
     /// Whether an assignment is new and can be taken. If it cannot, it is given back.
     pub(super) fn takes(&mut self, token: Token, job_type: &JobType) -> bool {
         // Before the first registration is answered, it is meant for an earlier life.
-        if self.stopping.is_some() || !self.membership.was_ever_known || self.attempts.get(token).is_some() {
+        if !self.membership.was_ever_known || self.attempts.get(token).is_some() {
+            return false;
+        }
+        if self.stopping.is_some() {
+            self.give_back_late(token);
             return false;
         }
         let no_slots = || format!("this worker has no slots for type {job_type}");
         let has_slots = self.setup.registration.slots.contains_key(job_type);
-        let reason = (!has_slots).then(no_slots).or_else(|| self.unready.clone());
+        let reason = (!has_slots).then(no_slots).or_else(|| self.why_unready());
         let takes = reason.is_none();
         if let Some(reason) = reason {
             self.reject(token, None, reason);
@@ -57,8 +61,12 @@ impl Worker {
     /// Gives it back; `nonce`: the question that was asked of it, on whose grant nothing starts any more.
     pub(super) fn reject(&mut self, token: Token, nonce: Option<Nonce>, reason: String) {
         self.spoken.note(token, self.now_ms);
+        self.say_rejected(token, nonce, reason, false);
+    }
+
+    fn say_rejected(&mut self, token: Token, nonce: Option<Nonce>, reason: String, lacks_resources: bool) {
         let worker = self.setup.registration.worker.clone();
-        self.say(WorkerCommand::RejectAssignment { token, worker, nonce, reason });
+        self.say(WorkerCommand::RejectAssignment { token, worker, nonce, reason, lacks_resources });
     }
 
     /// It was asked for, or granted here, and can still run elsewhere.
@@ -70,7 +78,14 @@ impl Worker {
         repeat: Repeat,
     ) {
         self.reject(token, nonce.clone(), reason.clone());
-        self.attempts.set(token, Attempt::GivenBack { nonce, reason, repeat });
+        self.attempts.set(token, Attempt::GivenBack { nonce, reason, repeat, lacks_resources: false });
+    }
+
+    /// The same, for the machine lacks what it needs.
+    fn give_back_lacking(&mut self, token: Token, nonce: Option<Nonce>, reason: String, repeat: Repeat) {
+        self.spoken.note(token, self.now_ms);
+        self.say_rejected(token, nonce.clone(), reason.clone(), true);
+        self.attempts.set(token, Attempt::GivenBack { nonce, reason, repeat, lacks_resources: true });
     }
 
     fn request(&mut self, token: Token, nonce: Nonce, right: Option<&Right>) {
@@ -120,6 +135,10 @@ impl Worker {
             let message = "not started: the worker's lease had run out";
             return self.end_without_process(token, AttemptResult::Lost, message);
         }
+        if let Some(lack) = self.lacks(&spec) {
+            return self.give_back_lacking(token, Some(nonce), lack, Repeat::first(self.now_ms));
+        }
+        self.note_started(&spec);
         self.attempts.set(token, Attempt::Starting { nonce });
         self.outputs.push(Output::Spawn { spec, lease, grace_ms: self.settings.kill_grace_ms });
     }
@@ -158,7 +177,7 @@ impl Worker {
         if let Some(attempt) = self.attempts.get(token).filter(has_process) {
             if let (ProcessEnd::NoRoom(reason), Attempt::Starting { nonce }) = (&end, attempt) {
                 let (nonce, reason) = (nonce.clone(), reason.clone());
-                return self.give_back_asked(token, Some(nonce), reason, Repeat::first(self.now_ms));
+                return self.give_back_lacking(token, Some(nonce), reason, Repeat::first(self.now_ms));
             }
             let has_directory = !matches!(end, ProcessEnd::NotStarted(_));
             self.end(token, End { has_directory, ..End::of_process(end) });
@@ -174,7 +193,10 @@ impl Worker {
                 self.attempts.set(token, Attempt::Requested { nonce, repeat, right });
             }
             Some(Attempt::Looking { .. }) => self.cannot_tell(token, "it takes too long"),
-            Some(Attempt::GivenBack { nonce, reason, repeat }) => {
+            Some(Attempt::GivenBack { nonce, reason, repeat, lacks_resources: true }) => {
+                self.give_back_lacking(token, nonce, reason, repeat.next(self.now_ms));
+            }
+            Some(Attempt::GivenBack { nonce, reason, repeat, lacks_resources: false }) => {
                 self.give_back_asked(token, nonce, reason, repeat.next(self.now_ms));
             }
             Some(Attempt::Running { .. }) => {

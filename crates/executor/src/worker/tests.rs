@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use expect_test::{Expect, expect};
 use tidemill_model::{
     BatchId, Command, ExternalDependencyId, GroupName, GroupSettings, Incarnation, JobId, JobName, JobType,
-    Nonce, ObservationCommand, OnSilence, PathCheck, Program, Registration, RunSpec, ShardId, StartRight,
-    Timestamp, Token, WorkMessage, WorkerCommand, WorkerId,
+    Leaving, Measure, Nonce, ObservationCommand, OnSilence, PathCheck, Program, Registration, RunSpec,
+    ShardId, StartRight, Sweep, Timestamp, Token, WorkMessage, WorkerCommand, WorkerId,
 };
 
 use super::{Input, Looked, Output, ProcessEnd, Setup, Worker};
@@ -41,6 +41,7 @@ fn worker() -> Worker {
         signing_key: ed25519_dalek::SigningKey::from_bytes(&[7; 32]),
         heartbeat_ms: 60_000,
         stop_grace_ms: 3_000,
+        max_load_percent: 0,
         keeps_jobs: false,
     })
 }
@@ -83,12 +84,38 @@ fn spec(token: Token, of_type: &str) -> RunSpec {
         run: 0,
         parameters: BTreeMap::new(),
         execution_timeout_ms: None,
+        memory_mb: None,
         run_as: None,
         output_path: None,
         limits: tidemill_model::Limits::default(),
         group_limits: tidemill_model::GroupLimits::default(),
         ending: None,
     }
+}
+
+/// What a line says of the machine, or of what is asked of it.
+fn heard_of_machine(words: &[&str]) -> Option<Input> {
+    Some(match *words {
+        ["measured", free, "free,", "load", load] => Input::Measured(Measure {
+            memory_total_mb: 10_000,
+            memory_free_mb: free.parse().unwrap(),
+            load_percent: load.parse().unwrap(),
+        }),
+        ["swept", removed] => {
+            let removed = removed.parse().unwrap();
+            Input::Swept(Box::new(Sweep { removed, ..Sweep::new(tidemill_model::Timestamp::UNIX_EPOCH) }))
+        }
+        ["granted", of, of_type, "for", nonce, "needs", memory] => {
+            let Input::Work(WorkMessage::Granted { incarnation, nonce, mut spec }) =
+                granted(Token(of.parse().unwrap()), of_type, nonce)
+            else {
+                panic!("a grant")
+            };
+            spec.memory_mb = Some(memory.parse().unwrap());
+            Input::Work(WorkMessage::Granted { incarnation, nonce, spec })
+        }
+        _ => return None,
+    })
 }
 
 /// What a line of a table says after `> `.
@@ -100,7 +127,11 @@ fn heard(line: &str) -> Input {
     let found = |of: &str, end| Input::Found { token: token(of), end };
     let looked = |of: &str, looked| Input::Looked { token: token(of), looked };
     let good = ExitRecord { exit_code: Some(0), ..ExitRecord::default() };
-    match line.split(' ').collect::<Vec<_>>()[..] {
+    let words: Vec<&str> = line.split(' ').collect();
+    if let Some(input) = heard_of_machine(&words) {
+        return input;
+    }
+    match words[..] {
         ["tick", ms] => Input::Ticked { boottime_ms: ms.parse().unwrap() },
         ["alive", ms] => Input::Acknowledged(Tag::Alive { sent_at_ms: ms.parse().unwrap() }),
         ["registered", life, "holding"] => {
@@ -175,21 +206,37 @@ fn show(output: Output) -> String {
             Command::Worker(WorkerCommand::Register(registration)) => {
                 format!("register {}, live {:?}", registration.incarnation, registration.live)
             }
-            Command::Worker(WorkerCommand::Heartbeat(_)) => "heartbeat".to_owned(),
+            Command::Worker(WorkerCommand::Heartbeat(heartbeat)) => match heartbeat.leaving {
+                None => match heartbeat.unready {
+                    None => "heartbeat".to_owned(),
+                    Some(why) => format!("heartbeat: {why}"),
+                },
+                Some(Leaving { is_empty: true, .. }) => "heartbeat: nothing is left".to_owned(),
+                Some(Leaving { keeps_jobs: true, .. }) => "heartbeat: leaving, its jobs stay".to_owned(),
+                Some(Leaving { keeps_jobs: false, .. }) => "heartbeat: leaving".to_owned(),
+            },
             Command::Worker(WorkerCommand::RequestStart(request)) => {
                 format!("request {} with {}", request.token, request.nonce)
             }
-            Command::Worker(WorkerCommand::RejectAssignment { token, nonce, reason, .. }) => {
+            Command::Worker(WorkerCommand::RejectAssignment {
+                token,
+                nonce,
+                reason,
+                lacks_resources,
+                ..
+            }) => {
                 let asked = nonce.as_ref().map_or("nothing asked", Nonce::as_str);
-                format!("reject {token} ({asked}): {reason}")
+                let lacks = if lacks_resources { ", lacking" } else { "" };
+                format!("reject {token} ({asked}{lacks}): {reason}")
             }
             Command::Worker(WorkerCommand::ReportStarted { token, .. }) => format!("report {token} started"),
-            Command::Worker(WorkerCommand::ReportFinished { token, outcome, .. }) => {
+            Command::Worker(WorkerCommand::ReportFinished { token, outcome, interrupted, .. }) => {
                 let said = match outcome.exit_code {
                     Some(code) if outcome.message.is_empty() => format!("exit code {code}"),
                     Some(_) | None => outcome.message.clone(),
                 };
-                format!("report {token} {:?}: {said}", outcome.result)
+                let interrupted = if interrupted { ", interrupted" } else { "" };
+                format!("report {token} {:?}{interrupted}: {said}", outcome.result)
             }
             Command::Observation(ObservationCommand::RecheckFailed {
                 token, external_dependencies, ..
@@ -289,8 +336,10 @@ fn paths_are_looked_at_before_the_start_is_asked_for() {
         > assigned 13 shell with a path
         look at 1 paths of 13
         > stop
+        heartbeat: leaving
         reject 8 (i-1-1): the worker is stopping
         reject 13 (nothing asked): the worker is stopping
+        heartbeat: nothing is left
         exit
     "#]]);
 }
@@ -541,8 +590,10 @@ fn group_that_holds_has_no_lease() {
 fn stop_waits_then_kills_then_says_so() {
     running_worker().after(&["assigned 9 shell"]).check(expect![[r#"
         > stop
+        heartbeat: leaving
         reject 9 (i-1-2): the worker is stopping
         > assigned 10 shell
+        reject 10 (nothing asked): the worker is stopping
         > granted 9 shell for i-1-2
         report 9 Lost: it does not run on this worker
         > tick 3999
@@ -550,12 +601,13 @@ fn stop_waits_then_kills_then_says_so() {
         > tick 4000
         kill 8, grace 10000, worker_stopped
         > killed 8 worker_stopped
-        report 8 Lost: killed because the worker was stopped
+        report 8 Lost, interrupted: killed because the worker was stopped
         > tick 5000
         > recorded 8
         forget 8
         > recorded 9
         > tick 5100
+        heartbeat: nothing is left
         exit
     "#]]);
 }
@@ -564,6 +616,7 @@ fn stop_waits_then_kills_then_says_so() {
 fn stopping_worker_does_not_wait_for_ever_to_be_heard() {
     running_worker().check(expect![[r#"
         > stop
+        heartbeat: leaving
         > exited 8 0
         report 8 Success: exit code 0
         > tick 3000
@@ -578,17 +631,115 @@ fn stopping_worker_does_not_wait_for_ever_to_be_heard() {
 fn second_stop_is_at_once() {
     running_worker().check(expect![[r#"
         > stop
+        heartbeat: leaving
         > stop
         kill 8, grace 0, worker_stopped
         > killed 8 worker_stopped
-        report 8 Lost: killed because the worker was stopped
+        report 8 Lost, interrupted: killed because the worker was stopped
         > tick 1100
         exit
     "#]]);
     registered_worker().check(expect![[r#"
         > stop
+        heartbeat: leaving
+        heartbeat: nothing is left
         exit
     "#]]);
+}
+
+/// EXE-12: where jobs stay, what runs is left to the next life, and a start that is under way is waited for. A second stop
+/// ends them, and says that this was the worker's doing.
+#[test]
+fn stopping_worker_that_keeps_jobs_leaves_what_runs() {
+    let keeping = || {
+        let mut worker = running_worker();
+        worker.setup.keeps_jobs = true;
+        worker
+    };
+    keeping().check(expect![[r#"
+        > stop
+        heartbeat: leaving, its jobs stay
+        exit
+    "#]]);
+    keeping().after(&["assigned 9 shell", "granted 9 shell for i-1-2"]).check(expect![[r#"
+        > stop
+        heartbeat: leaving, its jobs stay
+        > tick 90000
+        heartbeat: leaving, its jobs stay
+        > stop
+        kill 8, grace 0, worker_stopped
+        kill 9, grace 0, worker_stopped
+        > killed 8 worker_stopped
+        report 8 Lost, interrupted: killed because the worker was stopped
+        > killed 9 worker_stopped
+        report 9 Lost, interrupted: killed because the worker was stopped
+    "#]]);
+}
+
+/// EXE-1: before a start the worker looks at the memory that is free, what it has started since counted in. What does not fit goes
+/// back with the reason, and is not begun.
+#[test]
+fn batch_whose_memory_is_not_there_goes_back() {
+    registered_worker().check(expect![[r#"
+        > measured 3000 free, load 10
+        > assigned 8 shell
+        request 8 with i-1-1
+        > granted 8 shell for i-1-1 needs 2000
+        spawn 8, lease Some((590000, 600000)), grace 10000
+        > assigned 9 shell
+        request 9 with i-1-2
+        > granted 9 shell for i-1-2 needs 2000
+        reject 9 (i-1-2, lacking): it needs 2000 MiB of memory, and 1000 MiB are free
+        > granted 9 shell for i-1-2 needs 2000
+        > refused 9
+        > measured 2500 free, load 10
+        > assigned 10 shell
+        request 10 with i-1-3
+        > granted 10 shell for i-1-3 needs 2000
+        spawn 10, lease Some((590000, 600000)), grace 10000
+    "#]]);
+}
+
+/// MON-7, EXE-1: above its bound of load no work is taken, until the load is well below; both are said at once.
+#[test]
+fn overloaded_worker_takes_nothing_until_it_has_recovered() {
+    let mut worker = registered_worker();
+    worker.setup.max_load_percent = 200;
+    worker.check(expect![[r#"
+        > measured 3000 free, load 200
+        > assigned 8 shell
+        request 8 with i-1-1
+        > measured 3000 free, load 201
+        heartbeat: its load is 201 %, and its bound is 200 %
+        > granted 8 shell for i-1-1
+        reject 8 (i-1-1, lacking): its load is 201 %, and its bound is 200 %
+        > assigned 9 shell
+        reject 9 (nothing asked): its load is 201 %, and its bound is 200 %
+        > measured 3000 free, load 161
+        > measured 3000 free, load 160
+        heartbeat
+        > assigned 10 shell
+        request 10 with i-1-2
+    "#]]);
+}
+
+/// EXE-8, CLN-1: a heartbeat says how many slots are free, what runs, and what the last sweep came to.
+#[test]
+fn heartbeat_says_what_runs_and_what_was_swept() {
+    let mut worker = running_worker().after(&["assigned 9 shell", "swept 3"]);
+    let status = worker
+        .step(heard("tick 90000"))
+        .into_iter()
+        .find_map(|output| match output {
+            Output::Append { command: Command::Worker(WorkerCommand::Heartbeat(heartbeat)), .. } => {
+                heartbeat.status
+            }
+            _ => None,
+        })
+        .unwrap();
+    let slots: u32 = worker.setup.registration.slots.values().sum();
+    assert_eq!((status.free_slots, status.running, status.attempts), (slots - 2, 1, vec![Token(8)]));
+    assert_eq!(status.sweep.unwrap().removed, 3);
 }
 
 /// EXE-8: a life that the owner has ended is over; what still runs is presented by the next.
@@ -649,9 +800,9 @@ fn granted_attempt_without_room_is_given_back_until_it_is_taken_back() {
         > granted 1 shell for i-1-1
         spawn 1, lease Some((590000, 600000)), grace 10000
         > no room for 1: full
-        reject 1 (i-1-1): full
+        reject 1 (i-1-1, lacking): full
         > tick 3000
-        reject 1 (i-1-1): full
+        reject 1 (i-1-1, lacking): full
         > refused 1
         > tick 60000
         > kill 1
@@ -664,7 +815,7 @@ fn granted_attempt_without_room_is_given_back_until_it_is_taken_back() {
 fn unready_worker_says_so_and_takes_nothing() {
     worker().after(&["tick 1000", "registered i-1"]).check(expect![[r#"
         > unready: full
-        heartbeat
+        heartbeat: full
         > assigned 1 shell
         reject 1 (nothing asked): full
         > ready

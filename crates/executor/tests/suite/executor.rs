@@ -211,6 +211,7 @@ pub(crate) fn spec(token: Token, job_type: &'static str, script: &str) -> RunSpe
         run: 3,
         parameters: BTreeMap::from([("in-dir".to_owned(), "/a b".to_owned())]),
         execution_timeout_ms: None,
+        memory_mb: None,
         run_as: None,
         output_path: None,
         limits: tidemill_model::Limits::default(),

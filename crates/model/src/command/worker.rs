@@ -4,7 +4,7 @@ use tidemill_derive::{Levelled, vocabulary};
 
 use crate::{
     AttemptOutcome, GroupName, Incarnation, JobType, LimitsKept, Measure, Nonce, Reserved, RunningExcess,
-    Token, Usage, WorkerId, WorkerLabel,
+    Token, Usage, WorkerId, WorkerLabel, WorkerStatus,
 };
 
 /// Workers, and what they say of attempts. To the shard of the group.
@@ -19,6 +19,21 @@ pub enum WorkerCommand {
     Resume {
         /// Which.
         worker: WorkerId,
+    },
+    /// The workers of a host take no new work, whoever registers there.
+    #[level(3)]
+    DrainHost {
+        /// Its name.
+        host: String,
+        /// Why, for people.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        reason: String,
+    },
+    /// The workers of a host take work again.
+    #[level(3)]
+    ResumeHost {
+        /// Its name.
+        host: String,
     },
     /// A person vouches that nothing of a lost worker runs any more.
     #[level(2)]
@@ -45,6 +60,9 @@ pub enum WorkerCommand {
         nonce: Option<Nonce>,
         /// Why.
         reason: String,
+        /// Its machine lacks what the batch needs, for now. Owners of earlier versions pass over it.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        lacks_resources: bool,
     },
     /// The process runs.
     ReportStarted {
@@ -70,6 +88,9 @@ pub enum WorkerCommand {
         outcome: AttemptOutcome,
         /// What it used.
         usage: Option<Usage>,
+        /// Its worker ended it because it was stopped itself. Owners of earlier versions pass over it.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        interrupted: bool,
     },
     /// An owner has not heard of a worker for its limit, by its own monotonic clock.
     DeclareLost {
@@ -156,6 +177,21 @@ pub struct Heartbeat {
     /// What attempts that run want too much of, at most 64; what does not fit is reported at their end.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub excesses: Vec<RunningExcess>,
+    /// Its process was told to stop. Owners of earlier versions pass over it.
+    pub leaving: Option<Leaving>,
+    /// For people to see; nothing is decided by it. Owners of earlier versions pass over it.
+    pub status: Option<Box<WorkerStatus>>,
+}
+
+/// How a worker leaves whose process was told to stop.
+#[vocabulary(Copy, Eq)]
+pub struct Leaving {
+    /// What runs goes on, for the worker's next life to take over; else it is ended after a while.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub keeps_jobs: bool,
+    /// Nothing of it runs, the end of all that ran is on record, and its process ends: this is its last heartbeat.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_empty: bool,
 }
 
 /// A worker asks whether it may start what it was assigned.

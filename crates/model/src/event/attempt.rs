@@ -55,6 +55,18 @@ pub enum AttemptEvent {
         #[serde(default, skip_serializing_if = "String::is_empty")]
         reason: String,
     },
+    /// A worker that is stopped ends a running attempt, which uses up no retry.
+    ///
+    /// `attempt.finished` follows in the same envelope, and the batch gets another attempt.
+    #[event(kind = "attempt.interrupted", public, level = 3)]
+    Interrupted {
+        /// Which batch.
+        batch: BatchId,
+        /// The attempt.
+        token: Token,
+        /// Where it ran.
+        worker: WorkerId,
+    },
     /// A person vouches that nothing of an attempt runs any more.
     ///
     /// Its worker is lost, or its end was requested and never reported. The attempt ends as lost.

@@ -93,6 +93,27 @@ pub enum WorkerEvent {
         /// Which life of it.
         incarnation: Incarnation,
     },
+    /// A worker that was told to stop reports that it leaves, and gets no new work.
+    ///
+    /// What it has not started goes to others at once.
+    #[event(kind = "worker.leaving", public, level = 3)]
+    Leaving {
+        /// Which.
+        worker: WorkerId,
+        /// Which life of it.
+        incarnation: Incarnation,
+        /// What runs goes on, for the worker's next life to take over; else it is ended after a while.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        keeps_jobs: bool,
+    },
+    /// A leaving worker has ended, and nothing runs on it any more.
+    #[event(kind = "worker.left", public, level = 3)]
+    Left {
+        /// Which.
+        worker: WorkerId,
+        /// Which life of it.
+        incarnation: Incarnation,
+    },
     /// A client drains a worker, which gets no new work.
     #[event(kind = "worker.drained", public)]
     Drained {
@@ -104,6 +125,35 @@ pub enum WorkerEvent {
     Resumed {
         /// Which.
         worker: WorkerId,
+    },
+    /// A client drains a host: its workers get no new work, those that register later among them.
+    ///
+    /// `worker.drained` follows for each of them.
+    #[event(kind = "host.drained", subject = "host/{host}", public, level = 3)]
+    HostDrained {
+        /// Which.
+        host: String,
+        /// Who.
+        by: Actor,
+        /// Why, for people.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        reason: String,
+    },
+    /// The last attempt on a drained host has ended, and nothing is assigned there.
+    #[event(kind = "host.emptied", subject = "host/{host}", public, level = 3)]
+    HostEmptied {
+        /// Which.
+        host: String,
+    },
+    /// A client resumes a drained host, and its workers get work again.
+    ///
+    /// `worker.resumed` follows for each of them.
+    #[event(kind = "host.resumed", subject = "host/{host}", public, level = 3)]
+    HostResumed {
+        /// Which.
+        host: String,
+        /// Who.
+        by: Actor,
     },
     /// A worker reports that it cannot take new work.
     #[event(kind = "worker.unready", public)]

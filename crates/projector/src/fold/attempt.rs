@@ -23,6 +23,7 @@ impl Caches {
             AttemptEvent::UserCodeReported { batch, token, .. }
             | AttemptEvent::OverLimit { batch, token, .. }
             | AttemptEvent::Started { batch, token }
+            | AttemptEvent::Interrupted { batch, token, .. }
             | AttemptEvent::Finished { batch, token, .. } => {
                 self.batches.need((batch.0,));
                 self.attempts.need((token.0,));
@@ -48,6 +49,9 @@ impl Caches {
             }
             AttemptEvent::OverLimit { token, excess, .. } => {
                 self.attempts.change((token.0,), |row| note_excess(row, *excess));
+            }
+            AttemptEvent::Interrupted { token, .. } => {
+                self.attempts.change((token.0,), |row| row.interrupted = true);
             }
             AttemptEvent::Finished { batch, token, outcome, usage, .. } => {
                 self.batches.change((batch.0,), |row| {

@@ -152,8 +152,11 @@ impl Caches {
     fn give_back(&mut self, at: Place, batch: BatchId, token: Token, worker: &WorkerId, why: &ReturnReason) {
         let reason = why.as_str();
         let message = match why {
-            ReturnReason::Rejected(message) => message,
-            ReturnReason::NotStarted | ReturnReason::WorkerLost | ReturnReason::WorkerRestarted => "",
+            ReturnReason::Rejected(message) | ReturnReason::LacksResources(message) => message,
+            ReturnReason::NotStarted
+            | ReturnReason::WorkerLost
+            | ReturnReason::WorkerRestarted
+            | ReturnReason::WorkerLeaving => "",
         };
         let Some(row) = self.batches.get(&(batch.0,)) else { return };
         self.assignment_returns.put(AssignmentReturnRow {

@@ -4,16 +4,24 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tidemill_model::{JobType, WorkerEvent};
-use tidemill_store::rows::{ResourceRow, WorkerRow};
+use tidemill_store::rows::{DrainedHostRow, ResourceRow, WorkerRow};
 
+use super::batch::person;
 use super::job::json;
 use super::{Caches, Place};
 
 impl Caches {
     pub(super) fn need_worker(&mut self, shard: i64, event: &WorkerEvent) {
         match event {
-            WorkerEvent::Registered { worker, .. } => {
+            WorkerEvent::HostDrained { host, .. }
+            | WorkerEvent::HostEmptied { host }
+            | WorkerEvent::HostResumed { host, .. } => {
                 self.shards.need((shard,));
+                self.drained_hosts.need((host.as_str().into(), shard));
+            }
+            WorkerEvent::Registered { worker, host, .. } => {
+                self.shards.need((shard,));
+                self.drained_hosts.need((host.as_str().into(), shard));
                 self.workers.need((worker.0.clone(), shard));
             }
             WorkerEvent::Measured { worker, .. }
@@ -22,6 +30,8 @@ impl Caches {
             | WorkerEvent::LeaseExpired { worker, .. }
             | WorkerEvent::LeaseHalfOver { worker, .. }
             | WorkerEvent::EndVouched { worker, .. }
+            | WorkerEvent::Leaving { worker, .. }
+            | WorkerEvent::Left { worker, .. }
             | WorkerEvent::Unready { worker, .. }
             | WorkerEvent::Ready { worker, .. }
             | WorkerEvent::Drained { worker }
@@ -44,7 +54,7 @@ impl Caches {
                 row.lost_at = Some(at.now);
             }),
             WorkerEvent::Recovered { worker, .. } => self.worker(at, &worker.0, |row| {
-                row.state = "live".into();
+                row.state = if row.leaving_since.is_some() { "leaving".into() } else { "live".into() };
                 row.lost_at = None;
                 row.lease_expired_at = None;
             }),
@@ -56,11 +66,33 @@ impl Caches {
             }
             // The alarm says it.
             WorkerEvent::LeaseHalfOver { .. } => {}
+            WorkerEvent::Leaving { worker, keeps_jobs, .. } => self.worker(at, &worker.0, |row| {
+                row.state = "leaving".into();
+                row.leaving_since = Some(at.now);
+                row.keeps_jobs = *keeps_jobs;
+            }),
+            WorkerEvent::Left { worker, .. } => self.worker(at, &worker.0, |row| row.state = "left".into()),
+            WorkerEvent::HostDrained { host, by, reason } => self.drained_hosts.put(DrainedHostRow {
+                host: host.as_str().into(),
+                shard: at.shard,
+                group_name: self.group_of(at),
+                drained_by: person(by),
+                drained_at: at.now,
+                reason: reason.as_str().into(),
+                emptied_at: None,
+            }),
+            WorkerEvent::HostEmptied { host } => {
+                let key = (host.as_str().into(), at.shard);
+                self.drained_hosts.change(key, |row| row.emptied_at = Some(at.now));
+            }
+            WorkerEvent::HostResumed { host, .. } => {
+                self.drained_hosts.remove((host.as_str().into(), at.shard));
+            }
             WorkerEvent::Drained { worker } => {
-                let by = self.requester();
+                let (since, by) = self.drained_since(at, &worker.0);
                 self.worker(at, &worker.0, |row| {
                     row.drained = true;
-                    row.drained_at = Some(at.now);
+                    row.drained_at = Some(since);
                     row.drained_by = by;
                 });
             }
@@ -77,6 +109,15 @@ impl Caches {
                 row.unready_reason = None;
                 row.unready_since = None;
             }),
+        }
+    }
+
+    /// Since when a worker is drained, and by whom: with its host, which may have been before it registered.
+    fn drained_since(&self, at: Place, id: &Arc<str>) -> (i64, Option<Arc<str>>) {
+        let host = self.workers.get(&(Arc::clone(id), at.shard)).map(|row| (Arc::clone(&row.host), at.shard));
+        match host.and_then(|host| self.drained_hosts.get(&host)) {
+            Some(host) => (host.drained_at, Some(Arc::clone(&host.drained_by))),
+            None => (at.now, self.requester()),
         }
     }
 
@@ -102,6 +143,7 @@ impl Caches {
         let id = &worker.0;
         let old = self.workers.get(&(Arc::clone(id), at.shard)).cloned().unwrap_or_default();
         let is_same_life = old.incarnation == incarnation.0;
+        let is_leaving = is_same_life && old.leaving_since.is_some();
         let old_slots = Arc::clone(&old.slots);
         self.workers.put(WorkerRow {
             id: Arc::clone(id),
@@ -114,10 +156,12 @@ impl Caches {
             reserved: json(reserved),
             labels: json(labels),
             limits_kept: keeps.map_or_else(|| "{}".into(), |kept| json(&kept)),
-            state: "live".into(),
+            state: if is_leaving { "leaving".into() } else { "live".into() },
             registered_at: at.now,
             lost_at: None,
             lease_expired_at: None,
+            leaving_since: old.leaving_since.filter(|_| is_same_life),
+            keeps_jobs: old.keeps_jobs && is_same_life,
             unready_reason: old.unready_reason.filter(|_| is_same_life),
             unready_since: old.unready_since.filter(|_| is_same_life),
             ..old

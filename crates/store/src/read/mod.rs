@@ -9,9 +9,9 @@ pub use self::pull::{PullGrantFilter, PullTaskFilter, ReadPullTables};
 use crate::rows::{
     AppKeyRow, AssignmentReturnRow, AttemptRow, BatchDependencyRow, BatchExternalDependencyRow,
     BatchOutputRow, BatchQualityRow, BatchRow, BulkItemRow, BulkRow, CalendarRow, CalendarVersionRow,
-    DeadLetterRow, ExternalDependencyRow, FreezeRow, GroupRow, JobParentRow, JobRow, JobVersionRow,
-    LateProbeRow, OverrideRow, PoolRow, RerunBatchRow, RerunJobRow, RerunRow, RerunSkipRow, ResourceRow,
-    ShardJobRow, SkippedRunsRow, ThirdPartyReportRow, UserCodeRow, WorkerRow,
+    DeadLetterRow, DrainedHostRow, ExternalDependencyRow, FreezeRow, GroupRow, JobParentRow, JobRow,
+    JobVersionRow, LateProbeRow, OverrideRow, PoolRow, RerunBatchRow, RerunJobRow, RerunRow, RerunSkipRow,
+    ResourceRow, ShardJobRow, SkippedRunsRow, ThirdPartyReportRow, UserCodeRow, WorkerRow,
 };
 use crate::{Error, Filter, Page, PageRequest, Row, Select, Tables, Value};
 
@@ -241,6 +241,25 @@ pub trait ReadTables: Tables {
     /// A worker, in every shard that it ever worked for; the newest registration first.
     fn worker(&self, id: &str) -> Result<Vec<WorkerRow>, Error> {
         Select::new(WorkerRow::TABLE, &["registered_at", "shard"]).equal("id", id).descending().all(self)
+    }
+
+    /// The newest registrations on a host, in every shard; those of the last ones first.
+    fn workers_on(&self, host: &str) -> Result<Vec<WorkerRow>, Error> {
+        Select::new(WorkerRow::TABLE, &["registered_at", "id", "shard"])
+            .equal("host", host)
+            .descending()
+            .all(self)
+    }
+
+    /// Attempts of a worker that have not ended.
+    fn running_on(&self, worker: &str) -> Result<Vec<AttemptRow>, Error> {
+        let select = Select::new(AttemptRow::TABLE, &["id"]).equal("worker_id", worker);
+        select.equal("finished_at", Value::Null).all(self)
+    }
+
+    /// Hosts that are drained, by name.
+    fn drained_hosts(&self) -> Result<Vec<DrainedHostRow>, Error> {
+        Select::new(DrainedHostRow::TABLE, &["host", "shard"]).all(self)
     }
 
     /// What a worker can run at once, by type.

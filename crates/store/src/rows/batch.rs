@@ -168,6 +168,8 @@ row! {
         finished_at: Option<i64> = Time,
         /// `success`, `failed`, `killed`, `lost` or `timed_out`.
         result: Option<Arc<str>> = Name(16),
+        /// Whether its worker ended it because it was stopped itself: then it used up no retry.
+        interrupted: bool = Bool,
         /// Exit code, where there was one.
         exit_code: Option<i64> = Int,
         /// Signal, where one ended it.

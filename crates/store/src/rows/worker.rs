@@ -31,7 +31,8 @@ row! {
         /// How it keeps the limits `memory`, `cpu` and `processes` of attempts: `control_group`, `looks` or `nothing`; empty: it does
         /// not say.
         limits_kept: Arc<str> = Json,
-        /// `live`, `lost` (silent) or `gone` (silent, and nothing runs there any more).
+        /// `live`, `leaving` (told to stop), `left` (stopped, with nothing running), `lost` (silent) or `gone` (silent, and
+        /// nothing runs there any more).
         state: Arc<str> = Name(16),
         /// Whether it takes no new work.
         drained: bool = Bool,
@@ -41,6 +42,10 @@ row! {
         lost_at: Option<i64> = Time,
         /// When its lease was over.
         lease_expired_at: Option<i64> = Time => Hidden,
+        /// Since when it leaves: its process was told to stop.
+        leaving_since: Option<i64> = Time,
+        /// Whether what runs goes on when it has left, for its next life.
+        keeps_jobs: bool = Bool,
         /// Since when it is drained.
         drained_at: Option<i64> = Time,
         /// Who drained it: application, or application/person.
@@ -95,5 +100,26 @@ row! {
         defined_at: i64 = Time,
         /// When it was last changed.
         changed_at: i64 = Time,
+    }
+}
+
+row! {
+    /// A host that a person drained: its workers get no new work. Gone when it is resumed.
+    DrainedHostRow in "drained_hosts", key (host: Arc<str>, shard: i64),
+    fixed (drained_at), indexes [[group_name]] {
+        /// Its name.
+        host: Arc<str> = Name(512),
+        /// The shard of the group.
+        shard: i64 = Int => Hidden,
+        /// The group that it is drained for.
+        group_name: Arc<str> = Name(64) => As("group"),
+        /// Who drained it: application, or application/person.
+        drained_by: Arc<str> = Text,
+        /// Since when.
+        drained_at: i64 = Time,
+        /// Why.
+        reason: Arc<str> = Text,
+        /// Since when nothing is assigned there or runs.
+        emptied_at: Option<i64> = Time,
     }
 }

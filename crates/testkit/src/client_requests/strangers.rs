@@ -55,7 +55,13 @@ impl World {
         } else {
             let token = rng.pick(&self.known.tokens).map_or(Token::mint(1, shard), |(token, _)| *token);
             let outcome = tidemill_model::AttemptOutcome::success();
-            Command::Worker(WorkerCommand::ReportFinished { token, worker, outcome, usage: None })
+            Command::Worker(WorkerCommand::ReportFinished {
+                token,
+                worker,
+                outcome,
+                usage: None,
+                interrupted: false,
+            })
         };
         let shard = match &command {
             Command::Worker(WorkerCommand::ReportFinished { token, .. }) => token.shard(),

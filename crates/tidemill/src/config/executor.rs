@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tidemill_executor::TypeConfig;
-use tidemill_model::{Account, JobType, Reserved, WorkerLabel};
+use tidemill_model::{Account, HourMinute, JobType, Reserved, WorkerLabel};
 
 /// The role that runs jobs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -37,14 +37,23 @@ pub(crate) struct ExecutorSettings {
     pub(crate) default_run_as: Option<Account>,
     /// From one heartbeat to the next, milliseconds. Default 3,000; 50 to 60,000.
     pub(crate) heartbeat_ms: u64,
-    /// How long running attempts get to end by themselves when the executor is stopped, milliseconds.
-    /// Default 30,000; 0 to 86,400,000.
+    /// The drain deadline: how long running attempts get to end by themselves when the executor is stopped and does not keep
+    /// its jobs, milliseconds. Then they are ended, and run again elsewhere without using up a retry. Default 30,000; 0 to
+    /// 86,400,000.
     pub(crate) stop_grace_ms: u64,
     /// Whether running attempts go on when the executor is stopped, and the next one with the same data directory takes them
-    /// over; a second signal ends them. Default false: they get `stop_grace_ms`, and are ended then.
-    pub(crate) keep_jobs_on_stop: bool,
+    /// over; a second signal ends them. If not, they get `stop_grace_ms`, and are ended then. Default true; false in a
+    /// container, where nothing outlives the first process, and for `standalone`.
+    pub(crate) keep_jobs_on_stop: Option<bool>,
     /// How long output of attempts is kept after their end is on record, days. Default 7; 0 to 36,500.
     pub(crate) log_retention_days: u32,
+    /// When old output is removed, `HH:MM`, beside when the executor starts. Default `02:10`.
+    pub(crate) sweep_at: HourMinute,
+    /// The time zone that this is a time of day in, as `Europe/Berlin`. Default: the machine's own.
+    pub(crate) sweep_zone: Option<String>,
+    /// With more load than this, in percent of the machine's processors, it takes no work, until the load is a fifth below that. Default 0:
+    /// whatever the load is; 0 to 100,000.
+    pub(crate) max_load_percent: u32,
     /// Free space below which it takes no work, MiB. Default 4; 0 to 1,000,000.
     pub(crate) disk_reserve_mb: u64,
     /// How much is kept of each of an attempt's two outputs, MiB. Of a longer one the log has the beginning and the last 64 KiB,
@@ -71,8 +80,11 @@ impl Default for ExecutorSettings {
             default_run_as: None,
             heartbeat_ms: 3_000,
             stop_grace_ms: 30_000,
-            keep_jobs_on_stop: false,
+            keep_jobs_on_stop: None,
             log_retention_days: 7,
+            sweep_at: HourMinute::try_from("02:10").expect("is a time of day"),
+            sweep_zone: None,
+            max_load_percent: 0,
             disk_reserve_mb: 4,
             output_max_mb: 4_096,
             api_url: String::new(),

@@ -110,12 +110,12 @@ impl Layers {
             return Err(self.unknown(path, &origin));
         };
         let value = env::value(default, text);
-        // What is not set by default can be a text or a number: whichever the setting takes.
+        // What is not set by default can be a text, a number, or true or false: whichever the setting takes.
         if default.is_null()
-            && let Ok(number @ Value::Number(_)) = serde_json::from_str(text.trim())
+            && let Ok(other @ (Value::Number(_) | Value::Bool(_))) = serde_json::from_str(text.trim())
             && fits(path, &value).is_err()
         {
-            return self.set(path, number, origin);
+            return self.set(path, other, origin);
         }
         self.set(path, value, origin)
     }

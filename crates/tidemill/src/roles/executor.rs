@@ -105,9 +105,13 @@ pub(crate) fn config(settings: &Settings, keys: &Keys, shard: ShardId, private: 
     config.reserved.clone_from(&executor.reserved);
     config.memory_mb = executor.memory_mb;
     config.stop_grace_ms = executor.stop_grace_ms;
-    config.keep_jobs_on_stop = executor.keep_jobs_on_stop;
+    config.keep_jobs_on_stop =
+        executor.keep_jobs_on_stop.unwrap_or_else(tidemill_executor::jobs_can_outlive_their_worker);
     config.heartbeat_ms = executor.heartbeat_ms;
     config.log_retention_days = executor.log_retention_days;
+    config.sweep_at = executor.sweep_at;
+    config.sweep_zone.clone_from(&executor.sweep_zone);
+    config.max_load_percent = executor.max_load_percent;
     config.labels.clone_from(&executor.labels);
     config.disk_reserve_mb = executor.disk_reserve_mb;
     config.output_max_mb = executor.output_max_mb;
@@ -160,6 +164,9 @@ mod tests {
             let value = match field.as_str() {
                 "listen" => json!("127.0.0.1:9"),
                 "memory_mb" => json!(77),
+                "sweep_at" => json!("03:30"),
+                "sweep_zone" => json!("Europe/Berlin"),
+                "keep_jobs_on_stop" => json!(!plain[field].as_bool().unwrap()),
                 "reserved" => json!({"shell": {"slots": 1}}),
                 "slots" => json!({"shell": 3}),
                 "types" => json!({"r": {"command": ["Rscript", "{script}"]}}),

@@ -160,6 +160,8 @@ impl Standalone {
         let mut config =
             executor::config(settings, &keys, ready.group.shard, keys.group_private(name.as_str())?)?;
         config.tls = tls.for_roles();
+        // Whoever ends the one process that there is means all of it.
+        config.keep_jobs_on_stop = settings.executor.keep_jobs_on_stop.unwrap_or(false);
         let url = settings.tls.api.url(interface.address());
         let ask = owners(dispatcher.live(), log.partitions(Topic::Journal));
         let outside = producers::outside(&log, &tables, &submitter, ask);

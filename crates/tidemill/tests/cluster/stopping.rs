@@ -80,6 +80,34 @@ fn stopping_executor_finishes_or_hands_over() {
     History::of(cluster.journal().events());
 }
 
+/// Whether the executor on `host` is in this state.
+fn is(cluster: &Cluster, state: &str) -> Option<()> {
+    let listed = cluster.json(&["worker", "ls"]);
+    let workers = listed["items"].as_array()?;
+    workers.iter().any(|worker| worker["host"] == "host" && worker["state"] == state).then_some(())
+}
+
+/// EXE-12, OPS-2: a stopped executor whose jobs stay leaves, and says so; meanwhile it gets nothing, and its next life takes over what
+/// runs, as the attempt that it was. Then it is stopped with nothing running, has left, and nobody takes it for lost.
+#[test]
+fn stopped_executor_leaves_its_jobs_to_its_successor() {
+    let mut cluster = Cluster::start();
+    apply(&cluster);
+    cluster.start_keeping_executor("host");
+    run(&cluster, "demo/waits");
+    there(&cluster, "started-1");
+    let took = cluster.role("host").stop();
+    assert!(took < OWN, "{took:?}");
+    until("it leaves", || is(&cluster, "leaving"));
+    cluster.start_keeping_executor("host");
+    std::fs::write(cluster.path("go"), "").unwrap();
+    cluster.succeeded("group=demo", 1);
+    assert!(!cluster.path("started-2").exists(), "it ran once");
+    cluster.role("host").stop();
+    until("it has left", || is(&cluster, "left"));
+    History::of(cluster.journal().events());
+}
+
 /// OPS-6: interface, dispatchers and projector end by themselves, in the order of an orderly stop. A dispatcher
 /// hands over what it owns, so that the other need not wait until it is missed; the last one leaves a word too,
 /// and the tables have it all.

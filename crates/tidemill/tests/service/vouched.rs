@@ -34,8 +34,10 @@ fn attempt_that_cannot_be_killed_ends_by_a_persons_word() {
     assert!(signal("-STOP", shim));
     let attempt = until("its start is on record", || shown(&server, &batch)["attempts"][0]["id"].as_i64());
     let path = format!("/api/batches/{batch}/vouch");
-    let vouch =
-        |attempt: i64, reason: &str| server.post(&path, &json!({"attempt": attempt, "reason": reason}));
+    let vouch = |attempt: i64, reason: &str| {
+        let request = format!("vouch {attempt} {reason}");
+        server.post(&path, &request, &json!({"attempt": attempt, "reason": reason}))
+    };
 
     let (status, told) = vouch(attempt, "looked");
     assert!(status == 422 && told.to_string().contains("tidemill batch kill"), "{status} {told}");

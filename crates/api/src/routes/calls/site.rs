@@ -6,6 +6,7 @@ use tidemill_model::{CalendarSpec, LevelState, PoolSpec, Role};
 use crate::call::{Call, Calls};
 use crate::ports::{OperationStatus, RebuildRequest};
 use crate::routes::defined::{self, Defined};
+use crate::routes::hosts::DrainedHostView;
 use crate::routes::{codes, dead_letters, events, groups, keys, level, pools, site};
 use crate::view::{
     CalendarDetail, CalendarVersionDetail, CalendarVersionView, CalendarView, DeadLetterDetail,
@@ -86,9 +87,35 @@ pub(super) fn groups(calls: Calls) -> Calls {
                 .with(groups::STATE),
             groups::workers,
         )
-        .add(Call::one::<WorkerView>("/api/workers/{id}", "A worker"), groups::worker)
-        .add(Call::act("/api/workers/{id}/drain", "The worker takes no new work"), groups::drain)
-        .add(Call::act("/api/workers/{id}/resume", "The worker takes work again"), groups::resume)
+        .add(
+            Call::one::<groups::WorkerDetail>("/api/workers/{id}", "A worker, and how it stands with it now"),
+            groups::worker,
+        )
+        .add(
+            Call::act(
+                "/api/workers/{id}/drain",
+                "The worker's host takes no new work; also by the host's name",
+            )
+            .with(groups::GROUP)
+            .with(groups::REASON),
+            groups::drain,
+        )
+        .add(
+            Call::act(
+                "/api/workers/{id}/resume",
+                "The worker's host takes work again; also by the host's name",
+            )
+            .with(groups::GROUP),
+            groups::resume,
+        )
+        .add(
+            Call::one::<List<DrainedHostView>>(
+                "/api/drained-hosts",
+                "Drained hosts, and what still runs there",
+            )
+            .with(groups::GROUP),
+            groups::drained,
+        )
         .add(
             Call::act(
                 "/api/workers/{id}/vouch",

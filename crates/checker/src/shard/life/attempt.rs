@@ -25,6 +25,7 @@ impl Shard {
             AttemptEvent::OverLimit { token, excess, spares_retry, .. } => {
                 self.over_limit(at, id, (*token, excess, *spares_retry));
             }
+            AttemptEvent::Interrupted { token, worker, .. } => self.interrupted(at, id, (*token, worker)),
             AttemptEvent::Finished { token, attempt, worker, outcome, .. } => {
                 self.attempt_finished(at, id, (*token, *attempt, worker), outcome);
             }
@@ -39,11 +40,16 @@ impl Shard {
     pub(super) fn returned(&mut self, at: &At<'_>, id: BatchId, token: Token, reason: &ReturnReason) {
         let held = self.batches.get(&id).map(|batch| batch.phase.clone());
         let held = match held.filter(|phase| is_of(phase, token)) {
-            Some(Phase::Assigned(held)) => held,
+            Some(Phase::Assigned(held)) => {
+                self.leaves_with(at, id, &held, reason);
+                held
+            }
             // The worker that was granted it says that it has not begun, and never will.
             Some(Phase::Granted { to, nonce, started: false })
-                if matches!(reason, ReturnReason::Rejected(_))
-                    && !matches!(at.asked, Asked::Owner)
+                if matches!(
+                    reason,
+                    ReturnReason::Rejected(_) | ReturnReason::LacksResources(_) | ReturnReason::WorkerLeaving
+                ) && self.may_give_a_grant_back(at, &to, reason)
                     && at.command().is_none_or(|command| gives_back(command, &to, &nonce)) =>
             {
                 to
@@ -61,7 +67,15 @@ impl Shard {
         }
         self.step(id, Phase::Waiting);
         if let Some(batch) = self.batches.get_mut(&id) {
-            batch.rejected = matches!(reason, ReturnReason::Rejected(_)).then_some(at.now);
+            let is_word = matches!(reason, ReturnReason::Rejected(_) | ReturnReason::LacksResources(_));
+            batch.rejected = is_word.then_some(at.now);
+        }
+    }
+
+    fn may_give_a_grant_back(&self, at: &At<'_>, to: &Assignment, reason: &ReturnReason) -> bool {
+        match reason {
+            ReturnReason::WorkerLeaving => self.may_leave(at, to, true),
+            _ => !matches!(at.asked, Asked::Owner),
         }
     }
 
@@ -199,6 +213,7 @@ impl Shard {
             let why = format!("batch {id} passes {} bytes of values on", outcome.values_bytes());
             at.breaks(Invariant::ValuesWithinBounds, why);
         }
+        self.excused_if_stopped(at, id, &to, result);
         self.no_attempt_before_lease_over(at, &to, result);
         self.step(id, Phase::Ended { result, exit_code: outcome.exit_code, at: at.now });
         self.ended_over_limit(at, id, outcome);

@@ -142,6 +142,7 @@ impl Shard {
     pub(crate) fn settle(&mut self, at: &At<'_>) {
         for id in std::mem::take(&mut self.unsettled) {
             let left = self.batches.get(&id).is_some_and(|batch| matches!(batch.phase, Phase::Ended { .. }));
+            self.none_is_excused_alone(at, id);
             if left {
                 self.not_allowed(at, id, "the envelope ends with neither retry nor result");
             }

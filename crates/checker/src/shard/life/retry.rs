@@ -28,7 +28,11 @@ impl Shard {
         if batch.exit_means() != Means::Nothing {
             self.exit_code_means_otherwise(at, id, "gets another attempt");
         }
-        let due = batch.of.as_ref().and_then(|of| pause(of.spec(), batch.attempts, ended));
+        let counted = batch.attempts.saturating_sub(batch.interrupted);
+        let due = batch.of.as_ref().and_then(|of| match batch.was_interrupted {
+            true => Some((ended, ended)),
+            false => pause(of.spec(), counted, ended),
+        });
         if let Some((first, last)) = due.filter(|(first, last)| !(*first..=*last).contains(&until)) {
             let why = format!(
                 "batch {id} is to be tried again at {until}, and its interval is over from {first} to {last}"

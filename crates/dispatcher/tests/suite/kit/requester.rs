@@ -275,6 +275,8 @@ pub fn heartbeat() -> Command {
         measure: None,
         unready: None,
         excesses: Vec::new(),
+        leaving: None,
+        status: None,
     }))
 }
 
@@ -295,6 +297,7 @@ pub fn report_failed(token: Token) -> Command {
         worker: WorkerId::new("w1"),
         outcome,
         usage: None,
+        interrupted: false,
     })
 }
 

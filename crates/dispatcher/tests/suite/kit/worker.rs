@@ -134,6 +134,8 @@ impl Hands {
             measure: None,
             unready: None,
             excesses: Vec::new(),
+            leaving: None,
+            status: None,
         })));
     }
 
@@ -175,6 +177,12 @@ impl Hands {
             self.say(Command::Worker(WorkerCommand::ReportStarted { token, worker: worker.clone() }));
         }
         let (outcome, usage) = (AttemptOutcome::success(), None);
-        self.say(Command::Worker(WorkerCommand::ReportFinished { token, worker, outcome, usage }));
+        self.say(Command::Worker(WorkerCommand::ReportFinished {
+            token,
+            worker,
+            outcome,
+            usage,
+            interrupted: false,
+        }));
     }
 }

@@ -57,6 +57,11 @@ impl GroupShard {
             AttemptEvent::OverLimit { batch, excess, spares_retry, .. } => {
                 self.went_over_limit(*batch, *excess, *spares_retry);
             }
+            AttemptEvent::Interrupted { batch, .. } => {
+                if let Some(known) = self.batches.get_mut(batch) {
+                    known.interrupted += 1;
+                }
+            }
             AttemptEvent::Finished { batch, token, attempt, outcome, .. } => {
                 if let Some(known) = self.batches.get(batch) {
                     self.final_commands.note(*batch, known, outcome);
@@ -107,7 +112,8 @@ impl GroupShard {
             )),
             AttemptEvent::Started { .. }
             | AttemptEvent::UserCodeReported { .. }
-            | AttemptEvent::OverLimit { .. } => None,
+            | AttemptEvent::OverLimit { .. }
+            | AttemptEvent::Interrupted { .. } => None,
         }
     }
 
@@ -181,10 +187,22 @@ impl GroupShard {
         batch.since = now;
         let may_run = batch.may_run();
         let again = may_run && batch.excluded.contains(worker);
-        if may_run && !again {
+        // The next life of a worker that leaves may have it.
+        let is_unwilling = *reason != ReturnReason::WorkerLeaving;
+        if may_run && !again && is_unwilling {
             batch.excluded.push(worker.clone());
         }
-        if again && matches!(reason, ReturnReason::Rejected(_)) {
+        // What a machine lacks now it will lack in a moment: unless another worker can have it, it waits.
+        let pauses = match reason {
+            ReturnReason::Rejected(_) => again,
+            ReturnReason::LacksResources(_) => may_run && (again || self.all_have_had_it(id)),
+            ReturnReason::NotStarted
+            | ReturnReason::WorkerLost
+            | ReturnReason::WorkerRestarted
+            | ReturnReason::WorkerLeaving => false,
+        };
+        let Some(batch) = self.batches.get_mut(&id) else { return };
+        if pauses {
             let until = now.saturating_add(REJECTION_PAUSE).unwrap_or(Timestamp::MAX);
             batch.phase = Phase::Pausing { until, after: PauseAfter::Rejection };
             self.timers.set(until, Timer::Retry(id));

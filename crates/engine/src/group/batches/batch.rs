@@ -28,7 +28,9 @@ pub(crate) struct Batch {
     pub(crate) counted: Option<Box<Counted>>,
     /// Attempts that have ended.
     pub(crate) attempts: u32,
-    /// Of these, those that use up no retry.
+    /// Those of them that their workers ended because they were stopped: they use up no retry.
+    pub(crate) interrupted: u32,
+    /// Others of them that use up no retry.
     pub(crate) spared: u32,
     /// Workers that had it and did not start it.
     pub(crate) excluded: Vec<WorkerId>,
@@ -111,6 +113,7 @@ impl Batch {
             counted: None,
             attempts: 0,
             spared: 0,
+            interrupted: 0,
             excluded: Vec::new(),
             generated: now,
             since: now,
@@ -126,6 +129,11 @@ impl Batch {
             Phase::Assigned { .. } => BatchState::Assigned,
             Phase::Granted(_) => BatchState::Running,
         }
+    }
+
+    /// Attempts that have ended by themselves, or as somebody asked.
+    pub(crate) fn counted_attempts(&self) -> u32 {
+        self.attempts.saturating_sub(self.interrupted)
     }
 
     /// Parents' dependencies that keep it back.

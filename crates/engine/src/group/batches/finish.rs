@@ -37,9 +37,18 @@ impl Batches {
     }
 
     /// Killed stays killed; success ends the batch; a failed or lost attempt is followed by another while
-    /// retries are left. What failed for want of memory on its host uses up none, a few times (EXE-7).
-    fn after_attempt(&self, id: BatchId, batch: &Batch, outcome: &AttemptOutcome, now: Timestamp) -> Event {
+    /// retries are left. What failed for want of memory on its host uses up none, a few times (EXE-7), and neither does what its
+    /// worker ended because it was stopped itself.
+    fn after_attempt(
+        &self,
+        (id, batch): (BatchId, &Batch),
+        outcome: &AttemptOutcome,
+        counts: bool,
+        now: Timestamp,
+    ) -> Event {
         let attempt = batch.attempts + 1;
+        // Retries are for attempts that ended by themselves.
+        let counted = batch.counted_attempts() + u32::from(counts);
         if let Some(by) = batch.kill()
             && !planted!(KilledTriesAgain)
         {
@@ -54,12 +63,13 @@ impl Batches {
             }
             AttemptResult::Success => self.batch_end(id, BatchResult::Success, None, outcome.message.clone()),
             AttemptResult::Failed | AttemptResult::Killed | AttemptResult::Lost | AttemptResult::TimedOut
-                if attempt - batch.spared - u32::from(spares_retry(batch, outcome))
-                    <= batch.definition.spec.retries + u32::from(planted!(RetryCountOff))
+                if (!counts
+                    || counted - batch.spared - u32::from(spares_retry(batch, outcome))
+                        <= batch.definition.spec.retries + u32::from(planted!(RetryCountOff)))
                     && !codes.is_some_and(|(codes, code)| codes.forbids_retry(code)) =>
             {
-                let pause = pause(&batch.definition, id, attempt);
-                let pause = if planted!(RetryIntervalIgnored) { SignedDuration::ZERO } else { pause };
+                let waits = counts && !planted!(RetryIntervalIgnored);
+                let pause = if waits { pause(&batch.definition, id, counted) } else { SignedDuration::ZERO };
                 let at = now.saturating_add(pause).unwrap_or(Timestamp::MAX);
                 Event::Batch(BatchEvent::RetryScheduled { batch: id, attempt: attempt + 1, at })
             }
@@ -69,18 +79,19 @@ impl Batches {
         }
     }
 
-    fn attempt_ended(
+    /// How an attempt ended, as it was judged, and what follows from that; of one that does not count, another at once.
+    pub(crate) fn attempt_ended(
         &self,
         id: BatchId,
         token: Token,
-        outcome: AttemptOutcome,
+        (outcome, counts): (AttemptOutcome, bool),
         usage: Option<Usage>,
         now: Timestamp,
     ) -> Vec<Event> {
         let Some(batch) = self.get(&id) else { return Vec::new() };
         let Some((_, worker)) = batch.holder() else { return Vec::new() };
         let (attempt, worker) = (batch.attempts + 1, worker.clone());
-        let mut next = self.after_attempt(id, batch, &outcome, now);
+        let mut next = self.after_attempt((id, batch), &outcome, counts, now);
         // It had an attempt, whether that is granted or the report at hand implies it.
         if let Event::Batch(BatchEvent::Finished { final_command, .. }) = &mut next {
             *final_command = false;
@@ -105,29 +116,30 @@ impl GroupShard {
         if let Some(batch) = self.batches.get(&id) {
             self.judge_by_code(batch, &mut outcome);
         }
-        self.batches.attempt_ended(id, token, outcome, usage, now)
+        self.batches.attempt_ended(id, token, (outcome, true), usage, now)
     }
 
     /// EXE-4, ZMB-1: how an attempt did that nobody and no timeout ended, where its job goes by the code. What has reported 0
     /// has done its work, whatever became of its process or worker since.
-    fn judge_by_code(&self, batch: &Batch, outcome: &mut AttemptOutcome) {
-        let Some(grant) = batch.grant().filter(|_| batch.ends_by_code()) else { return };
+    pub(in crate::group) fn judge_by_code(&self, batch: &Batch, outcome: &mut AttemptOutcome) {
+        if !batch.ends_by_code() {
+            return;
+        }
+        let (zero, code) = batch.grant().map_or((false, None), |grant| (grant.zero, grant.code));
         let counts = match outcome.result {
             AttemptResult::Success | AttemptResult::Failed => true,
-            AttemptResult::Lost => {
-                grant.zero && self.level().allows(Level::new(3)) && !planted!(CodeZeroForgotten)
-            }
+            AttemptResult::Lost => zero && self.level().allows(Level::new(3)) && !planted!(CodeZeroForgotten),
             AttemptResult::Killed | AttemptResult::TimedOut => false,
         };
         if !counts {
             return;
         }
-        if grant.zero {
+        if zero {
             outcome.result = AttemptResult::Success;
             return;
         }
         outcome.result = AttemptResult::Failed;
-        let why = match grant.code {
+        let why = match code {
             Some(code) => format!("its program reported code {code}"),
             None => "its program reported no code".to_owned(),
         };

@@ -49,6 +49,13 @@ pub(crate) struct Right {
     pub(crate) values: Option<Arc<BTreeMap<String, String>>>,
 }
 
+impl Right {
+    /// Whether only its worker's word ends it, or the lease.
+    pub(crate) fn is_by_word(&self) -> bool {
+        self.by_word
+    }
+}
+
 /// A heartbeat that an owner has read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReadHeartbeat {

@@ -182,6 +182,11 @@ impl GroupShard {
         })
     }
 
+    pub(in crate::group) fn all_have_had_it(&self, id: BatchId) -> bool {
+        let batch = self.batches.get(&id);
+        batch.is_some_and(|batch| self.all_have_had(&Demand::of(&batch.definition), batch))
+    }
+
     /// Every worker that could take the batch has had it. One whose memory or slots can never hold it does not count:
     /// the batch would wait for it for ever.
     fn all_have_had(&self, demand: &Demand<'_>, batch: &Batch) -> bool {

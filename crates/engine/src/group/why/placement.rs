@@ -105,7 +105,7 @@ impl GroupShard {
                 Some((id, reason)) => {
                     ("unready", format!("no worker of its type takes work: {id} says {reason}"))
                 }
-                None => ("drained", "every worker of its type is drained or lost".to_owned()),
+                None => ("drained", "every worker of its type is drained, leaving or lost".to_owned()),
             };
             return Some(Condition::new(kind, message, since(&of_type, out)));
         }
@@ -116,7 +116,8 @@ impl GroupShard {
 
     /// MON-7: of those that would take it but for their load or memory, if there is one.
     fn why_overloaded(&self, batch: &Batch, workers: &[(&WorkerId, &Worker)]) -> Option<Condition> {
-        let would_take = |worker: &&Worker| !worker.drained && !worker.lost && !worker.expired;
+        let would_take =
+            |worker: &&Worker| !worker.drained && !worker.leaving && !worker.lost && !worker.expired;
         let sick = workers.iter().map(|(_, worker)| *worker).filter(|worker| worker.is_overloaded());
         let sick: Vec<&Worker> = sick.filter(would_take).collect();
         let machine = sick.first()?.machine?;

@@ -3,12 +3,12 @@
 
 use jiff::SignedDuration;
 use tidemill_model::{
-    AlarmEvent, AlarmKind, Event, GroupSettings, Heartbeat, Measure, Severity, Timestamp, WorkerEvent,
-    WorkerId,
+    AlarmEvent, AlarmKind, Event, GroupSettings, Heartbeat, LiveAnswer, Measure, Severity, SlotUse,
+    Timestamp, WorkerEvent, WorkerId, WorkerPresent,
 };
 
 use crate::group::GroupShard;
-use crate::group::workers::Worker;
+use crate::group::workers::{Slots, Worker, Workers};
 
 /// A change that puts no worker over a bound, nor back, is on record at most this often.
 const SELDOM: SignedDuration = SignedDuration::from_secs(60);
@@ -30,6 +30,16 @@ impl GroupShard {
             overloaded != was || seldom && has_moved(machine.measure, measure)
         });
         is_news.then(|| Event::Worker(WorkerEvent::Measured { worker: id.clone(), measure, overloaded }))
+    }
+}
+
+impl Workers {
+    /// How it stands with a worker, beside what only the owner's clock and its heartbeats tell.
+    pub(in crate::group) fn present(&self, id: &WorkerId) -> LiveAnswer {
+        let Some(known) = self.get(id) else { return LiveAnswer::NotFound };
+        let of = |slots: &Slots| SlotUse { slots: slots.max, used: slots.used };
+        let slots = known.slots.iter().map(|(kind, slots)| (kind.clone(), of(slots))).collect();
+        LiveAnswer::Worker(Box::new(WorkerPresent { slots, ..WorkerPresent::default() }))
     }
 }
 

@@ -1,6 +1,8 @@
 //! Workers, their slots and memory, and which of them can take one more; beside this, their registration, health and
 //! leases, and what they report.
 
+mod hosts;
+mod leaving;
 mod machine;
 mod registration;
 pub(in crate::group) mod report;
@@ -14,6 +16,7 @@ use tidemill_model::{
     Incarnation, JobDefinition, JobType, Measure, Priority, Reserved, Timestamp, Token, WorkerId, WorkerLabel,
 };
 
+use self::hosts::DrainedHost;
 use self::registration::Told;
 pub(crate) use self::registration::{Lease, is_public_key};
 use self::settle::Unsettled;
@@ -30,6 +33,8 @@ pub(crate) struct Worker {
     pub(crate) drained: bool,
     /// Why it can take no work, as it says itself.
     pub(crate) unready: Option<Box<str>>,
+    /// Its process was told to stop.
+    pub(crate) leaving: bool,
     pub(crate) lost: bool,
     /// People were warned that its lease is half over.
     pub(crate) warned: bool,
@@ -154,7 +159,9 @@ impl<'a> Demand<'a> {
 
 impl Worker {
     pub(crate) fn takes_work(&self) -> bool {
+        let leaves = self.leaving && !planted!(LeavingWorkerGetsWork);
         (!self.drained || planted!(WorkForDrainedWorker))
+            && !leaves
             && !self.lost
             && !self.expired
             && !self.is_overloaded()
@@ -214,6 +221,7 @@ impl Worker {
 pub(crate) struct Workers {
     by_id: BTreeMap<WorkerId, Worker>,
     by_host: BTreeMap<String, BTreeSet<WorkerId>>,
+    drained_hosts: BTreeMap<String, DrainedHost>,
     free: BTreeMap<JobType, Free>,
     /// Those with tokens that are to be taken from them.
     unsettled: BTreeMap<WorkerId, Unsettled>,

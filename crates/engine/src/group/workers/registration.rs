@@ -4,13 +4,13 @@
 //! whatever became of the group's since. The journal says which those were (`WorkerRegistered`), and only they can tell when
 //! its silence is long enough.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ed25519_dalek::{Signature, VerifyingKey};
 use tidemill_derive::Stored;
 use tidemill_model::{
-    Event, GroupSettings, Heartbeat, Incarnation, OnSilence, Registration, Rejection, Timestamp, Token,
-    WorkMessage, WorkerEvent, WorkerId,
+    Event, GroupSettings, Heartbeat, Incarnation, JobType, OnSilence, Registration, Rejection, Timestamp,
+    Token, WorkMessage, WorkerEvent, WorkerId,
 };
 
 use crate::decision::Decision;
@@ -96,7 +96,8 @@ impl Told {
 impl Workers {
     pub(crate) fn declare_lost(&self, worker: &WorkerId, incarnation: &Incarnation) -> Decision {
         let known = self.get(worker);
-        if !known.is_some_and(|known| known.incarnation == *incarnation && !known.lost) {
+        let counts = |known: &Worker| known.incarnation == *incarnation && !known.lost && !known.expired;
+        if !known.is_some_and(counts) {
             return Decision::nothing();
         }
         let (worker, incarnation) = (worker.clone(), incarnation.clone());
@@ -139,10 +140,21 @@ impl GroupShard {
             WorkerEvent::LeaseHalfOver { worker, .. } => {
                 self.workers.turn(now, worker, |worker| worker.warned = true);
             }
+            WorkerEvent::Leaving { worker, .. } => {
+                self.workers.turn(now, worker, |worker| worker.leaving = true);
+                self.worker_leaves(worker);
+            }
+            WorkerEvent::Left { worker, .. } => {
+                self.workers.turn(now, worker, |worker| worker.expired = true);
+                self.unsettle(worker, SettleCause::Left);
+            }
             WorkerEvent::Drained { worker } => self.workers.turn(now, worker, |worker| worker.drained = true),
             WorkerEvent::Resumed { worker } => {
                 self.workers.turn(now, worker, |worker| worker.drained = false)
             }
+            WorkerEvent::HostDrained { .. }
+            | WorkerEvent::HostEmptied { .. }
+            | WorkerEvent::HostResumed { .. } => self.workers.apply_host(event),
             WorkerEvent::Unready { worker, reason, .. } => {
                 self.workers.turn(now, worker, |worker| worker.unready = Some(reason.as_str().into()));
             }
@@ -165,7 +177,8 @@ impl GroupShard {
         if known.is_some_and(|known| known.incarnation == registration.incarnation && known.expired) {
             return Err(bad(registration, "the lease of this life is over; start as a new one"));
         }
-        Ok(Decision::of(WorkerEvent::Registered {
+        let drained = self.drained_with_its_host(&registration.worker, &registration.host);
+        let registered = WorkerEvent::Registered {
             worker: registration.worker.clone(),
             incarnation: registration.incarnation.clone(),
             host: registration.host.clone(),
@@ -175,13 +188,14 @@ impl GroupShard {
             settings: Some(GroupSettings { accounts: None, limits: None, ..group.settings.clone() }),
             reserved: registration.reserved.clone(),
             keeps: registration.keeps,
-        }))
+        };
+        Ok(Decision::events([registered.into()].into_iter().chain(drained).collect()))
     }
 
     /// Makes an event only when a lost worker turns out to live, or its machine stands otherwise; an unknown one
     /// is told to register.
     pub(crate) fn heartbeat(&self, heartbeat: &Heartbeat, now: Timestamp) -> Decision {
-        let Heartbeat { worker, incarnation, number: _, measure, unready: _, excesses: _ } = heartbeat;
+        let Heartbeat { worker, incarnation, measure, .. } = heartbeat;
         match self.workers.get(worker) {
             Some(known) if known.incarnation == *incarnation && !known.expired => {
                 let found = || {
@@ -192,7 +206,9 @@ impl GroupShard {
                 let turned = heard(known, heartbeat);
                 let over = self.over_limit_while_running(heartbeat);
                 let found = known.lost.then(found).into_iter();
-                Decision::events(found.chain(measured).chain(turned).chain(over).collect())
+                let said =
+                    found.chain(measured).chain(turned).chain(over).chain(self.departure(known, heartbeat));
+                Decision::events(said.collect())
             }
             Some(_) | None => Decision::nothing()
                 .telling(worker, WorkMessage::Unregistered { incarnation: incarnation.clone() }),
@@ -227,6 +243,22 @@ impl GroupShard {
         Decision::of(WorkerEvent::LeaseExpired { worker, incarnation })
     }
 
+    /// Counts what the tokens hold of the slots, and says how much memory they reserve, MiB.
+    fn occupy(&self, slots: &mut BTreeMap<JobType, Slots>, tokens: &BTreeSet<Token>) -> u32 {
+        let demand = |token: &Token| match self.batches.of_token(*token) {
+            Some(id) => self.batches.get(&id).map(|batch| Demand::of(&batch.definition)),
+            None => self.final_commands.demand(*token),
+        };
+        let mut reserved_mb = 0_u32;
+        for demand in tokens.iter().filter_map(demand) {
+            reserved_mb = reserved_mb.saturating_add(demand.memory_mb);
+            if let Some(slot) = slots.get_mut(demand.job_type) {
+                slot.count(&demand, true);
+            }
+        }
+        reserved_mb
+    }
+
     fn worker_registered(&mut self, now: Timestamp, event: &WorkerEvent) {
         let WorkerEvent::Registered {
             worker,
@@ -255,20 +287,11 @@ impl GroupShard {
         let slots_of = |kind, max| Slots { max, used: 0, reserved: reserved.get(kind).copied(), common: 0 };
         let mut slots: BTreeMap<_, _> =
             slots.iter().map(|(kind, max)| (kind.clone(), slots_of(kind, *max))).collect();
-        let demand = |token: &Token| match self.batches.of_token(*token) {
-            Some(id) => self.batches.get(&id).map(|batch| Demand::of(&batch.definition)),
-            None => self.final_commands.demand(*token),
-        };
-        let mut reserved_mb = 0_u32;
-        for demand in tokens.iter().filter_map(demand) {
-            reserved_mb = reserved_mb.saturating_add(demand.memory_mb);
-            if let Some(slot) = slots.get_mut(demand.job_type) {
-                slot.count(&demand, true);
-            }
-        }
+        let reserved_mb = self.occupy(&mut slots, &tokens);
         let (machine, turned) = old.map(|old| (old.machine, old.turned)).unwrap_or_default();
         let unready = old.filter(|_| same_life).and_then(|old| old.unready.clone());
         let expired = same_life && old.is_some_and(|old| old.expired);
+        let leaving = same_life && old.is_some_and(|old| old.leaving);
         if is_new && self.workers.len() >= MAX_WORKERS {
             self.workers.forget_expired();
         }
@@ -280,6 +303,7 @@ impl GroupShard {
             labels: labels.clone(),
             drained,
             unready,
+            leaving,
             lost: false,
             warned: false,
             expired,

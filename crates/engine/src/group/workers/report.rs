@@ -91,7 +91,7 @@ impl GroupShard {
         &self,
         token: Token,
         (worker, nonce): (&WorkerId, Option<&Nonce>),
-        reason: &str,
+        (reason, lacks_resources): (&str, bool),
         now: Timestamp,
     ) -> Decision {
         if let Some(decision) = self.final_commands.reject_final(token, (worker, nonce), reason) {
@@ -124,6 +124,10 @@ impl GroupShard {
         // Asked back for what became of its question or its life, it is not unwilling.
         let reason = match batch.right() {
             Some(right) if self.is_in_doubt(worker, right) => ReturnReason::WorkerRestarted,
+            Some(_) | None if self.workers.is_leaving(worker) => ReturnReason::WorkerLeaving,
+            Some(_) | None if lacks_resources && self.records_departures() => {
+                ReturnReason::LacksResources(reason.chars().take(500).collect())
+            }
             Some(_) | None => ReturnReason::Rejected(reason.chars().take(500).collect()),
         };
         Decision::events(self.not_begun(id, batch, reason))
@@ -150,7 +154,7 @@ impl GroupShard {
         token: Token,
         worker: &WorkerId,
         outcome: &AttemptOutcome,
-        usage: Option<&Usage>,
+        (usage, interrupted): (Option<&Usage>, bool),
         now: Timestamp,
     ) -> Decision {
         let recorded = WorkMessage::Recorded { token };
@@ -179,8 +183,11 @@ impl GroupShard {
             if !self.level().allows(Level::LIMITS) {
                 outcome.excess = None;
             }
-            let ended = self.end_attempt(id, token, outcome, usage.cloned(), now);
-            return Decision::events(implied.into_iter().chain(ended).collect());
+            self.judge_by_code(batch, &mut outcome);
+            let interruption = self.interruption((id, token), worker, (interrupted, &outcome));
+            let counts = interruption.is_none();
+            let ended = self.batches.attempt_ended(id, token, (outcome, counts), usage.cloned(), now);
+            return Decision::events(implied.into_iter().chain(interruption).chain(ended).collect());
         }
         if nothing_ran {
             return Decision::events(self.not_begun(id, batch, ReturnReason::WorkerRestarted));

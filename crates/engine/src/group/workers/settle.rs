@@ -31,12 +31,28 @@ pub(crate) enum SettleCause {
     Restarted,
     /// Nothing of it runs any more.
     Expired,
+    /// What it has not started goes to others: it was told to stop.
+    Leaving,
+    /// The same, and it has told that it has started nothing of all that it holds.
+    Left,
+}
+
+impl SettleCause {
+    /// Whether what the life at hand was assigned may still be started by it.
+    fn leaves_life(self) -> bool {
+        matches!(self, SettleCause::Lost | SettleCause::Leaving)
+    }
+
+    /// Whether nothing of what the worker held runs.
+    fn leaves_nothing(self) -> bool {
+        matches!(self, SettleCause::Expired | SettleCause::Left)
+    }
 }
 
 impl Workers {
     /// Whether the token was assigned to a life of the worker that has ended, and is still to be taken back.
     pub(crate) fn is_of_earlier_life(&self, worker: &WorkerId, token: Token) -> bool {
-        let ended = self.unsettled.get(worker).filter(|unsettled| unsettled.because != SettleCause::Lost);
+        let ended = self.unsettled.get(worker).filter(|unsettled| !unsettled.because.leaves_life());
         ended.is_some_and(|unsettled| (unsettled.from..=unsettled.upto).contains(&token))
     }
 
@@ -47,8 +63,13 @@ impl Workers {
 
     /// Whether the lease is over of the life in which the worker was assigned a token that is still to be taken back.
     pub(crate) fn is_over(&self, worker: &WorkerId, token: Token) -> bool {
-        let expired = |unsettled: &Unsettled| unsettled.because == SettleCause::Expired;
+        let expired = |unsettled: &Unsettled| unsettled.because.leaves_nothing();
         self.is_of_earlier_life(worker, token) && self.unsettled.get(worker).is_some_and(expired)
+    }
+
+    /// Whether attempts of a life whose lease is over are still to be ended.
+    pub(crate) fn has_dead_life(&self, worker: &WorkerId) -> bool {
+        self.unsettled.get(worker).is_some_and(|unsettled| unsettled.because == SettleCause::Expired)
     }
 
     /// The worker lives after all: what was not taken from it yet stays, but not what an earlier life had.
@@ -68,7 +89,8 @@ impl GroupShard {
         let Some(unsettled) = self.workers.unsettled.get(worker) else { return Vec::new() };
         let settled = |(token, batch): (Token, Option<BatchId>)| {
             let Some(batch) = batch else { return self.final_commands.final_settled(token) };
-            if self.batches.get(&batch).is_some_and(|batch| batch.grant().is_some()) {
+            let known = self.batches.get(&batch);
+            if unsettled.because != SettleCause::Left && known.is_some_and(|known| known.grant().is_some()) {
                 let message = "nothing of its worker runs any more".to_owned();
                 let outcome = AttemptOutcome { message, ..AttemptOutcome::bare(AttemptResult::Lost) };
                 return self.end_attempt(batch, token, outcome, None, now);
@@ -76,8 +98,9 @@ impl GroupShard {
             let reason = match unsettled.because {
                 SettleCause::Lost | SettleCause::Expired => ReturnReason::WorkerLost,
                 SettleCause::Restarted => ReturnReason::WorkerRestarted,
+                SettleCause::Leaving | SettleCause::Left => ReturnReason::WorkerLeaving,
             };
-            self.batches.get(&batch).map(|known| self.not_begun(batch, known, reason)).unwrap_or_default()
+            known.map(|known| self.not_begun(batch, known, reason)).unwrap_or_default()
         };
         self.concerned(worker, unsettled).take(STEP).flat_map(settled).collect()
     }
@@ -93,8 +116,7 @@ impl GroupShard {
         let tokens = tokens.zip(range).into_iter().flat_map(|(tokens, range)| tokens.range(range));
         tokens.filter_map(|token| {
             let Some(id) = self.batches.of_token(*token) else {
-                let runs_on =
-                    self.final_commands.is_granted(*token) && unsettled.because != SettleCause::Expired;
+                let runs_on = self.final_commands.is_granted(*token) && !unsettled.because.leaves_nothing();
                 return (self.final_commands.holds(*token) && !runs_on).then_some((*token, None));
             };
             let concerned = match &self.batches.get(&id)?.phase {
@@ -103,7 +125,7 @@ impl GroupShard {
                 }
                 // What its worker may have started without an answer is as what was granted, until the right is over.
                 Phase::Granted(_) | Phase::Assigned { right: Some(_), .. } => {
-                    unsettled.because == SettleCause::Expired
+                    unsettled.because.leaves_nothing()
                 }
                 Phase::Assigned { right: None, .. } => true,
                 Phase::Waiting | Phase::Pausing { .. } | Phase::Ready { .. } => false,

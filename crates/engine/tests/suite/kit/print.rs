@@ -264,6 +264,9 @@ pub(crate) fn brief(event: &Event, names: &BTreeMap<JobId, String>) -> Option<St
             let spares = if *spares_retry { ", spares a retry" } else { "" };
             format!("b{} over its limit: {}{spares}", n(batch.0), excess.kind.as_str())
         }
+        Event::Attempt(AttemptEvent::Interrupted { batch, token, .. }) => {
+            format!("b{} interrupted t{}", n(batch.0), n(token.0))
+        }
         Event::Attempt(AttemptEvent::Finished { batch, attempt, outcome, .. }) => {
             format!("b{} attempt {attempt} {:?}", n(batch.0), outcome.result)
         }
@@ -484,6 +487,15 @@ pub(crate) fn brief(event: &Event, names: &BTreeMap<JobId, String>) -> Option<St
         Event::Partition(PartitionEvent::Restored { ids_above, .. }) => {
             format!("restored, ids above {ids_above}")
         }
+        Event::Worker(WorkerEvent::HostDrained { host, by, reason }) => {
+            format!("{host} drained by {}: {reason}", by.app)
+        }
+        Event::Worker(WorkerEvent::HostEmptied { host }) => format!("{host} is empty"),
+        Event::Worker(WorkerEvent::HostResumed { host, .. }) => format!("{host} resumed"),
+        Event::Worker(WorkerEvent::Leaving { worker, keeps_jobs, .. }) => {
+            format!("{worker} leaving{}", if *keeps_jobs { ", its jobs stay" } else { "" })
+        }
+        Event::Worker(WorkerEvent::Left { worker, .. }) => format!("{worker} left"),
         Event::Worker(WorkerEvent::Drained { worker }) => format!("{worker} drained"),
         Event::Worker(WorkerEvent::Resumed { worker }) => format!("{worker} resumed"),
         Event::Worker(WorkerEvent::Unready { worker, reason, .. }) => format!("{worker} unready: {reason}"),

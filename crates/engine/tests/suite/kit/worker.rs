@@ -102,6 +102,7 @@ impl TestWorker {
     /// Gives back what [`Self::request`] asked for.
     pub(crate) fn give_back(&self, token: Token) -> Command {
         Command::Worker(WorkerCommand::RejectAssignment {
+            lacks_resources: false,
             token,
             worker: self.id.clone(),
             nonce: Some(Nonce::new(format!("nonce-{token}"))),
@@ -117,6 +118,8 @@ impl TestWorker {
             measure: None,
             unready: None,
             excesses: Vec::new(),
+            leaving: None,
+            status: None,
         }))
     }
 
@@ -136,6 +139,7 @@ impl TestWorker {
             worker: self.id.clone(),
             outcome,
             usage: None,
+            interrupted: false,
         })
     }
 
@@ -152,6 +156,7 @@ impl TestWorker {
             }
             WorkMessage::Assigned { token, .. } if self.script == Script::Reject => {
                 vec![Command::Worker(WorkerCommand::RejectAssignment {
+                    lacks_resources: false,
                     token,
                     worker: self.id.clone(),
                     nonce: None,

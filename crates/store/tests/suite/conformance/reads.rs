@@ -119,6 +119,8 @@ fn worker_of(group: &str) -> WorkerRow {
         overloaded: false,
         unready_reason: None,
         unready_since: None,
+        leaving_since: None,
+        keeps_jobs: false,
     }
 }
 

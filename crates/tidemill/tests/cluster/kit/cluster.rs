@@ -211,6 +211,15 @@ impl Cluster {
 
     /// The same of another group, which has to be defined with the same key.
     pub(crate) fn start_executor_of(&mut self, group: &str, name: &str, stop_grace_ms: u32) {
+        self.start_executor_so(group, name, (stop_grace_ms, false));
+    }
+
+    /// An executor whose jobs go on when it is stopped.
+    pub(crate) fn start_keeping_executor(&mut self, name: &str) {
+        self.start_executor_so(GROUP, name, (0, true));
+    }
+
+    fn start_executor_so(&mut self, group: &str, name: &str, (stop_grace_ms, keeps_jobs): (u32, bool)) {
         let (known, own) = (format!("group-{GROUP}.key"), format!("group-{group}.key"));
         std::fs::create_dir_all(self.path(name)).unwrap();
         std::fs::copy(self.path("admin").join(known), self.path(name).join(own)).unwrap();
@@ -220,6 +229,7 @@ impl Cluster {
             ("EXECUTOR__HOST", name),
             ("EXECUTOR__HEARTBEAT_MS", "300"),
             ("EXECUTOR__STOP_GRACE_MS", grace.as_str()),
+            ("EXECUTOR__KEEP_JOBS_ON_STOP", if keeps_jobs { "true" } else { "false" }),
             ("EXECUTOR__SLOTS", "shell=4,python=4,noop=100"),
         ];
         self.start_role(name, "executor", &settings);

@@ -1,0 +1,260 @@
+//! EXE-12: workers that are told to stop: no new work, nothing of what they have not begun is left behind, and what they end
+//! uses up no retry.
+
+use crate::kit::{GROUP, Script, World, job};
+use expect_test::expect;
+use serde_json::json;
+use tidemill_model::{
+    AttemptOutcome, AttemptResult, BatchId, Command, GroupSettings, Heartbeat, InstanceId, Leaving, Level,
+    LevelCommand, Process, ShardId, Token, WorkerCommand, WorkerId,
+};
+
+const STAYS: Leaving = Leaving { keeps_jobs: true, is_empty: false };
+const ENDS: Leaving = Leaving { keeps_jobs: false, is_empty: false };
+const EMPTY: Leaving = Leaving { keeps_jobs: false, is_empty: true };
+
+/// A world whose processes read this level.
+pub(crate) fn level(reads: u32) -> World {
+    let mut world = World::with(crate::kit::START, GroupSettings::default());
+    let process = Process {
+        id: InstanceId::new("p"),
+        host: "h".to_owned(),
+        roles: vec!["dispatcher".to_owned()],
+        version: "1".to_owned(),
+        reads: Level::new(reads),
+        expire_after_ms: 60_000,
+    };
+    let register = LevelCommand::RegisterProcess { process: Box::new(process), number: 0 };
+    world.ask(ShardId::CATALOGUE, Command::Level(register));
+    world
+}
+
+/// A worker `w` with one attempt that runs and one assignment that it has not started; the job has no retry.
+fn busy(reads: u32) -> (World, WorkerId, Token) {
+    let mut world = level(reads);
+    let ids =
+        world.define(vec![job("a", json!({"max_concurrent": 2, "retries": 0, "retry_interval_s": 60}))]);
+    let worker = world.worker("w", 2, Script::Run);
+    world.batch(ids[0], Some("2026-07-01T00:00:00.000Z"));
+    let token = world.played(&worker).last_token();
+    world.played(&worker).script = Script::Silent;
+    world.batch(ids[0], Some("2026-07-01T01:00:00.000Z"));
+    world.events();
+    (world, worker, token)
+}
+
+fn leaves(world: &mut World, worker: &WorkerId, leaving: Leaving) {
+    let Command::Worker(WorkerCommand::Heartbeat(heartbeat)) = world.played(worker).heartbeat() else {
+        panic!("a heartbeat")
+    };
+    let heartbeat = Heartbeat { leaving: Some(leaving), ..heartbeat };
+    world.say(Command::Worker(WorkerCommand::Heartbeat(heartbeat)));
+}
+
+/// The end that a worker reports of an attempt which it ended because it was stopped.
+fn interrupted(token: Token, worker: &WorkerId, result: AttemptResult) -> Command {
+    Command::Worker(WorkerCommand::ReportFinished {
+        token,
+        worker: worker.clone(),
+        outcome: AttemptOutcome::bare(result),
+        usage: None,
+        interrupted: true,
+    })
+}
+
+/// What is not begun goes to another worker at once, and comes back to the next life, which is not excluded.
+#[test]
+fn leaving_worker_gives_up_what_it_has_not_begun() {
+    let (mut world, worker, _) = busy(3);
+    leaves(&mut world, &worker, STAYS);
+    expect![[r#"
+        w leaving, its jobs stay
+        b2 returned t2: WorkerLeaving
+    "#]]
+    .assert_eq(&world.told());
+    leaves(&mut world, &worker, STAYS);
+    assert_eq!(world.told(), "", "it leaves once, and gets nothing again");
+    let register = world.played(&worker).restart();
+    world.say(register);
+    expect![[r#"
+        w registered 2
+        b2 assigned t3 attempt 1 to w
+    "#]]
+    .assert_eq(&world.told());
+    assert_eq!(world.partition, world.folded());
+}
+
+/// With nothing left it is gone: it is not lost, no lease is waited for, and its next life works.
+#[test]
+fn worker_that_left_is_not_lost() {
+    let (mut world, worker, token) = busy(3);
+    leaves(&mut world, &worker, ENDS);
+    world.events();
+    leaves(&mut world, &worker, EMPTY);
+    assert_eq!(world.told(), "", "an attempt runs there, whatever it says");
+    let end = world.played(&worker).finished(token, AttemptResult::Success);
+    world.say(end);
+    world.events();
+    leaves(&mut world, &worker, EMPTY);
+    expect![[r#"
+        w left
+    "#]]
+    .assert_eq(&world.told());
+    world.lost(&worker);
+    world.lease_over(&worker);
+    assert_eq!(world.told(), "");
+    let register = world.played(&worker).restart();
+    world.say(register);
+    expect![[r#"
+        w registered 2
+        b2 assigned t3 attempt 1 to w
+    "#]]
+    .assert_eq(&world.told());
+    assert_eq!(world.partition, world.folded());
+}
+
+/// A grant that its worker never got is given back uncounted when the worker has left; where a start is on record, only
+/// the lease ends it.
+#[test]
+fn grant_that_was_not_heard_ends_with_the_worker_that_left() {
+    let mut world = level(3);
+    let ids = world.define(vec![job("a", json!({"retries": 0}))]);
+    let worker = world.worker("w", 1, Script::Silent);
+    world.batch(ids[0], None);
+    let token = world.played(&worker).last_token();
+    let request = world.played(&worker).request(token);
+    world.say(request);
+    world.events();
+    leaves(&mut world, &worker, EMPTY);
+    expect![[r#"
+        w leaving
+        w left
+        b1 returned t1: WorkerLeaving
+    "#]]
+    .assert_eq(&world.told());
+    assert_eq!(world.partition, world.folded());
+}
+
+/// Silent and holding nothing, it has left; with an attempt that stays, it is lost, and its lease counts.
+#[test]
+fn silence_of_a_leaving_worker_is_its_end() {
+    let (mut world, worker, token) = busy(3);
+    leaves(&mut world, &worker, STAYS);
+    world.events();
+    world.lost(&worker);
+    expect![[r#"
+        w lost
+    "#]]
+    .assert_eq(&world.told());
+    let (mut world, worker, again) = busy(3);
+    assert_eq!(token, again);
+    leaves(&mut world, &worker, ENDS);
+    let end = world.played(&worker).finished(again, AttemptResult::Success);
+    world.say(end);
+    world.events();
+    world.lost(&worker);
+    expect![[r#"
+        w left
+    "#]]
+    .assert_eq(&world.told());
+}
+
+/// What a worker ended because it was stopped is tried again at once, without a retry. What ended by itself uses one up, also
+/// while its worker leaves; so does what somebody else ended.
+#[test]
+fn stopped_attempt_uses_no_retry() {
+    let (mut world, worker, token) = busy(3);
+    leaves(&mut world, &worker, ENDS);
+    world.events();
+    world.say(interrupted(token, &worker, AttemptResult::Lost));
+    expect![[r#"
+        b1 interrupted t1
+        b1 attempt 1 Lost
+        b1 retry 2 at 2026-07-01 10:10
+        b1 retry due
+    "#]]
+    .assert_eq(&world.told());
+    let register = world.played(&worker).restart();
+    world.played(&worker).script = Script::Fail;
+    world.say(register);
+    let told = world.told();
+    assert!(told.contains("b1 attempt 2 Failed\nb1 finished failed\n"), "{told}");
+    assert_eq!(world.partition, world.folded());
+
+    let (mut world, worker, token) = busy(3);
+    leaves(&mut world, &worker, ENDS);
+    let end = world.played(&worker).finished(token, AttemptResult::Failed);
+    world.say(end);
+    let told = world.told();
+    assert!(told.contains("b1 attempt 1 Failed\nb1 finished failed\n"), "{told}");
+
+    let (mut world, worker, token) = busy(3);
+    world.kill(BatchId::mint(1, GROUP));
+    world.say(interrupted(token, &worker, AttemptResult::Lost));
+    let told = world.told();
+    assert!(!told.contains("interrupted") && told.contains("b1 finished killed"), "{told}");
+}
+
+/// Only what is lost can be interrupted: a worker cannot have what failed excused.
+#[test]
+fn failed_attempt_is_not_excused() {
+    let (mut world, worker, token) = busy(3);
+    world.say(interrupted(token, &worker, AttemptResult::Failed));
+    let told = world.told();
+    assert!(!told.contains("interrupted") && told.contains("b1 finished failed"), "{told}");
+}
+
+/// Rule 13: below level 3 nothing of it is recorded: a leaving worker is as before, and what it ended is lost.
+#[test]
+fn nothing_of_leaving_is_recorded_below_level_3() {
+    let (mut world, worker, token) = busy(2);
+    leaves(&mut world, &worker, ENDS);
+    assert_eq!(world.told(), "");
+    world.say(interrupted(token, &worker, AttemptResult::Lost));
+    expect![[r#"
+        b1 attempt 1 Lost
+        b1 finished failed
+    "#]]
+    .assert_eq(&world.told());
+    leaves(&mut world, &worker, EMPTY);
+    assert_eq!(world.told(), "");
+}
+
+/// EXE-1: what a machine lacks sends a batch to another worker; the same one is not asked again at once, where no other is there.
+#[test]
+fn batch_whose_resources_are_lacking_goes_elsewhere_or_waits() {
+    let lacking = |world: &mut World, worker: &WorkerId| {
+        let token = world.played(worker).last_token();
+        world.say(Command::Worker(WorkerCommand::RejectAssignment {
+            lacks_resources: true,
+            token,
+            worker: worker.clone(),
+            nonce: None,
+            reason: "it needs 9 MiB of memory, and 8 MiB are free".to_owned(),
+        }));
+    };
+    let mut world = level(3);
+    let ids = world.define(vec![job("a", json!({}))]);
+    let worker = world.worker("w", 1, Script::Silent);
+    world.batch(ids[0], None);
+    world.events();
+    lacking(&mut world, &worker);
+    expect![[r#"
+        b1 returned t1: LacksResources("it needs 9 MiB of memory, and 8 MiB are free")
+    "#]]
+    .assert_eq(&world.told());
+    world.worker("x", 1, Script::Succeed);
+    let told = world.told();
+    assert!(!told.contains("assigned"), "it pauses: {told}");
+    assert_eq!(world.partition, world.folded());
+
+    let mut world = level(3);
+    let ids = world.define(vec![job("a", json!({}))]);
+    let worker = world.worker("w", 2, Script::Silent);
+    world.worker("x", 1, Script::Succeed);
+    world.batch(ids[0], None);
+    world.events();
+    lacking(&mut world, &worker);
+    let told = world.told();
+    assert!(told.contains("b1 assigned t2 attempt 1 to x"), "{told}");
+}

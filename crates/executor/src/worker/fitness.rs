@@ -1,0 +1,70 @@
+//! EXE-1, MON-7: what the worker's machine has, before something is started on it.
+//!
+//! The owner counts slots and reserved memory by heartbeats that it has read; what is so at the moment of a start is known here
+//! alone. A batch for which the memory is not there goes back with the reason. Where the load is above its bound no work is taken at
+//! all, until it is well below: then heartbeats say so, as of a full disk.
+
+use tidemill_model::{Measure, RunSpec, WorkerStatus};
+
+use super::Worker;
+use super::attempt::Attempt;
+
+/// Tokens that a heartbeat lists.
+const LISTED: usize = 100;
+
+/// How fit the machine is, as far as the worker judges that itself.
+#[derive(Debug, Default)]
+pub(super) struct Fitness {
+    /// Why the load is too high.
+    overload: Option<String>,
+    /// Memory that what was started since the last measure needs, MiB.
+    started_mb: u32,
+}
+
+impl Worker {
+    pub(super) fn measured(&mut self, measure: Measure) {
+        self.measure = Some(measure);
+        self.fitness.started_mb = 0;
+        let most = self.setup.max_load_percent;
+        // Well below, so that it does not come and go.
+        let most = if self.fitness.overload.is_some() { most / 5 * 4 } else { most };
+        let load = measure.load_percent;
+        let is_over = most > 0 && load > most;
+        if is_over == self.fitness.overload.is_some() {
+            return;
+        }
+        let bound = self.setup.max_load_percent;
+        self.fitness.overload = is_over.then(|| format!("its load is {load} %, and its bound is {bound} %"));
+        self.say_fitness();
+    }
+
+    /// Why no work can be taken.
+    pub(super) fn why_unready(&self) -> Option<String> {
+        self.unready.clone().or_else(|| self.fitness.overload.clone())
+    }
+
+    /// What the machine lacks for this, for now.
+    pub(super) fn lacks(&self, spec: &RunSpec) -> Option<String> {
+        if spec.ending.is_none() && self.fitness.overload.is_some() {
+            return self.fitness.overload.clone();
+        }
+        let (need, measure) = (spec.memory_mb?, self.measure?);
+        let free = measure.memory_free_mb.saturating_sub(self.fitness.started_mb);
+        (need > free).then(|| format!("it needs {need} MiB of memory, and {free} MiB are free"))
+    }
+
+    pub(super) fn note_started(&mut self, spec: &RunSpec) {
+        self.fitness.started_mb = self.fitness.started_mb.saturating_add(spec.memory_mb.unwrap_or(0));
+    }
+
+    /// What a heartbeat says, for people.
+    pub(super) fn status(&self) -> WorkerStatus {
+        let held = self.attempts.tokens(|attempt| !matches!(attempt, Attempt::Ended(_)));
+        let mut attempts = self.attempts.tokens(Attempt::has_process);
+        let running = u32::try_from(attempts.len()).unwrap_or(u32::MAX);
+        attempts.truncate(LISTED);
+        let slots: u32 = self.setup.registration.slots.values().sum();
+        let held = u32::try_from(held.len()).unwrap_or(u32::MAX);
+        WorkerStatus { free_slots: slots.saturating_sub(held), running, attempts, sweep: self.sweep.clone() }
+    }
+}
