@@ -887,15 +887,14 @@ fn owner_stops_at_a_command_of_a_level_that_it_does_not_read() {
         let command = r#""shard": 0, "actor": {"app": "a"}, "command": {"shard": {"new": {}}}"#;
         format!(r#"{{"level": {level}, {command}}}"#).into_bytes()
     };
-    requester.submit_request_raw(unknown(3));
+    let next = Level::READS.number() + 1;
+    requester.submit_request_raw(unknown(next));
     requester.read_commands();
     let moment = requester.moment;
     let stopped = requester.owner.drive(moment).unwrap_err();
     assert!(matches!(stopped, Error::TooNew { log: "commands", .. }), "{stopped}");
-    assert!(
-        stopped.to_string().contains("it goes on with level 3, and this process reads up to level 2"),
-        "{stopped}"
-    );
+    let why = format!("it goes on with level {next}, and this process reads up to level {}", Level::READS);
+    assert!(stopped.to_string().contains(&why), "{stopped}");
     assert_eq!(requester.kinds().len(), decided);
 
     let mut requester = Requester::new();

@@ -322,7 +322,7 @@ fn mistakes_with_backups_are_told_and_change_nothing() {
     };
     with("newer", "tidemill-backup 1", "tidemill-backup 2");
     refused("newer", "again", 8, &["tidemill-backup 2", "later one"]);
-    with("level", "\"level\": 2", "\"level\": 9");
+    with("level", "\"level\": 3", "\"level\": 9");
     refused("level", "again", 8, &["level 9", "nothing was changed"]);
     with("outside", "keys/admin.key", "keys/../../a.key");
     refused("outside", "again", 2, &["a backup has no file"]);
