@@ -105,7 +105,9 @@ impl Shard {
             at.contradicts(RULE, why, &[batch.said]);
         }
         let is_said = at.command().is_some_and(|command| says_interrupted(command, to.token, &to.worker));
-        let is_due = is_said && batch.kill.is_none() && level.allows(Level::new(3));
+        // One that has reported code 0 has succeeded all the same.
+        let is_lost = result == AttemptResult::Lost;
+        let is_due = is_said && is_lost && batch.kill.is_none() && level.allows(Level::new(3));
         if is_due && !is_excused {
             let why = format!(
                 "attempt {} of batch {id} was ended because {} was stopped, and uses up a retry",

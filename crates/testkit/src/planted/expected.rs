@@ -56,6 +56,8 @@ const fn of_power_cut(bug: Bug) -> Expected {
 const FEW: u64 = 50;
 const SOME: u64 = 200;
 const MANY: u64 = 500;
+/// What needs a program that says something just before its shim is killed.
+const RARE: u64 = 4_000;
 
 const PROCESSES: &[&str] = &["nothing_runs_after_its_end", "one_process_per_batch", "one_process_per_run"];
 
@@ -115,7 +117,10 @@ pub const EXPECTED: &[Expected] = &[
     bug(Bug::CommandSkippedAtTakeover, &["every_command_decided_once"], FEW),
     bug(Bug::LeaseCutShort, &["no_attempt_before_lease_over"], SOME),
     bug(Bug::VouchedWithoutKill, &["no_attempt_before_lease_over"], SOME),
-    bug(Bug::CodeZeroForgotten, &["only_allowed_transitions"], SOME),
+    with(
+        &[Fault::KillShim, Fault::KillShim],
+        bug(Bug::CodeZeroForgotten, &["only_allowed_transitions"], RARE),
+    ),
     bug(Bug::LeaseWarningRepeated, &["worker_lives_follow"], SOME),
     with(&[Fault::LostEffects], bug(Bug::OutboxGapSkipped, &["messages_between_shards_once_in_order"], SOME)),
     bug(Bug::OrphansNotRecorded, &["deleted_parents_on_record"], SOME),
@@ -188,7 +193,7 @@ pub const EXPECTED: &[Expected] = &[
         ),
     ),
     with(&[Fault::CutAtAssignment], bug(Bug::KillLostOnReturn, &["killed_stays_killed"], MANY)),
-    with(&[Fault::CutAtAssignment], bug(Bug::QuestionUnderRightRefused, RIGHTS, MANY)),
+    with(&[Fault::CutAtAssignment], bug(Bug::QuestionUnderRightRefused, RIGHTS, RARE)),
     with(&[Fault::CutWorker], bug(Bug::LeaseShortenedAtOnce, LEASES, MANY)),
     with(&[Fault::CutAtGrant], bug(Bug::LapsedLifeGoesOn, PROCESSES, MANY)),
     with(&[Fault::CrashWorker], bug(Bug::RepeatSavesEarlierLife, ASSIGNED, MANY)),

@@ -49,6 +49,7 @@ fn sample(path: &str, default: &Value) -> Value {
         "snapshots.place" => json!("/data/snapshots"),
         "executor.keep_jobs_on_stop" => json!(true),
         "executor.memory_mb" => json!(4096),
+        "executor.cgroup" => json!("/tidemill"),
         "executor.sweep_at" => json!("03:30"),
         "executor.sweep_zone" => json!("Europe/Berlin"),
         "process.reads" => json!(1),

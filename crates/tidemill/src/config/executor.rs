@@ -21,6 +21,9 @@ pub(crate) struct ExecutorSettings {
     pub(crate) reserved: BTreeMap<JobType, Reserved>,
     /// Memory that jobs may have of this machine's, MiB. Default: all of it; 1 to 16,777,216.
     pub(crate) memory_mb: Option<u32>,
+    /// The control group below which attempts with limits get groups of their own, as a path from the root of each tree, such as
+    /// `/system.slice/tidemill.service`; `none`: none are used. Default: the executor's own group, where that is handed over to it.
+    pub(crate) cgroup: Option<String>,
     /// What jobs can ask for it by, as their `worker_label`. Default none; at most 64.
     pub(crate) labels: BTreeSet<WorkerLabel>,
     /// Where its logs are served, `ip:port`; port 0 takes a free one. Default `127.0.0.1:0`.
@@ -72,6 +75,7 @@ impl Default for ExecutorSettings {
             slots: slots.into_iter().map(|(name, slots)| (name.to_owned(), slots)).collect(),
             reserved: BTreeMap::new(),
             memory_mb: None,
+            cgroup: None,
             labels: BTreeSet::new(),
             listen: "127.0.0.1:0".to_owned(),
             advertise: None,

@@ -104,6 +104,7 @@ pub(crate) fn config(settings: &Settings, keys: &Keys, shard: ShardId, private: 
     config.types.clone_from(&executor.types);
     config.reserved.clone_from(&executor.reserved);
     config.memory_mb = executor.memory_mb;
+    config.cgroup.clone_from(&executor.cgroup);
     config.stop_grace_ms = executor.stop_grace_ms;
     config.keep_jobs_on_stop =
         executor.keep_jobs_on_stop.unwrap_or_else(tidemill_executor::jobs_can_outlive_their_worker);
