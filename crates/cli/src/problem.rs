@@ -49,7 +49,9 @@ fn hint(status: u16, code: Option<&str>, field: Option<&str>, kind: Kind) -> Opt
         (_, Some("unknown")) => match field {
             Some("job") => Some("`tidemill job ls` lists the jobs"),
             Some("batch") => Some("`tidemill batch ls` lists the batches"),
-            Some("worker" | "worker or host") => Some("`tidemill worker ls` lists the workers and their hosts"),
+            Some("worker" | "worker or host") => {
+                Some("`tidemill worker ls` lists the workers and their hosts")
+            }
             Some("group") => Some("`tidemill group ls` lists the groups"),
             Some("user") => Some("`tidemill pull user ls` lists the users"),
             Some("task") => Some("`tidemill pull task ls` lists the tasks"),
