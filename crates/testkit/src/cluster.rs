@@ -193,10 +193,15 @@ impl Cluster {
             registration,
             signing_key: signing_key(),
             heartbeat_ms: self.heartbeat_ms,
-            stop_grace_ms: 2_000,
-            keeps_jobs: self.index % 2 == 1,
+            stop_grace_ms: 300,
+            keeps_jobs: self.keeps_jobs(),
             max_load_percent: if self.index == 2 { 180 } else { 0 },
         }));
+    }
+
+    /// Whether what runs there goes on when its worker is stopped.
+    pub(crate) fn keeps_jobs(&self) -> bool {
+        self.index % 2 == 1
     }
 
     /// Another state directory, and so another worker.

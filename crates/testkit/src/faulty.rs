@@ -3,6 +3,7 @@
 use tidemill_executor::Input;
 use tidemill_model::{AttemptEvent, BatchCommand, BatchEvent, Envelope, Event, WorkerCommand};
 
+use crate::cluster::Cluster;
 use crate::happening::{Happening, Then};
 use crate::host::Fate;
 use crate::plan::{Fault, Planned};
@@ -66,7 +67,7 @@ impl World {
             }
             Fault::CutWorker => self.clusters[cluster].cut_until = self.now + rng.range(500, 60_000),
             Fault::MuteWorker => self.clusters[cluster].mute_until = self.now + rng.range(2_000, 60_000),
-            Fault::StopWorker => self.worker_hears(cluster, self.clusters[cluster].life, Input::Stop),
+            Fault::StopWorker => self.worker_is_stopped(cluster),
             Fault::MissedWork => self.worker_hears(cluster, self.clusters[cluster].life, Input::Missed),
             Fault::KillShim => {
                 if let Some(token) = self.clusters[cluster].processes.keys().next().copied() {
@@ -248,6 +249,13 @@ impl World {
                 self.commands_from[at] = self.commands_from[at].max(resume.offset);
             }
         }
+    }
+
+    /// One that ends what runs there, where there is such a one.
+    fn worker_is_stopped(&mut self, or: usize) {
+        let ends_some = |at: &Cluster| !at.keeps_jobs() && !at.processes.is_empty();
+        let cluster = self.clusters.iter().position(ends_some).unwrap_or(or);
+        self.worker_hears(cluster, self.clusters[cluster].life, Input::Stop);
     }
 
     fn worker_goes(&mut self, cluster: usize, rng: &mut Rng, wiped: bool, rebooted: bool) {
