@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tidemill_archive::{Store, open_store};
 use tidemill_engine::FaultInjection;
@@ -9,12 +10,17 @@ use tidemill_log::LogId;
 
 use crate::{Config, Encoded, Error, Fold, Ladder, Refusal, Snapshot, SnapshotName};
 
+/// What the store or the log does not give at once is asked for again after each of these.
+const PAUSES: [Duration; 3] =
+    [Duration::from_millis(100), Duration::from_millis(400), Duration::from_secs(1)];
+
 /// Where the snapshots of a log are. Cheap to clone.
 #[derive(Clone)]
 pub struct Snapshots {
     store: Arc<dyn Store>,
     log_id: LogId,
     fault_injection: FaultInjection,
+    pub(crate) pauses: &'static [Duration],
 }
 
 impl fmt::Debug for Snapshots {
@@ -27,7 +33,14 @@ impl Snapshots {
     /// Those of this log in a store.
     #[must_use]
     pub fn new(store: Arc<dyn Store>, log_id: LogId) -> Self {
-        Self { store, log_id, fault_injection: FaultInjection::default() }
+        Self { store, log_id, fault_injection: FaultInjection::default(), pauses: &PAUSES }
+    }
+
+    /// The same for a store that fails in simulated time: it is asked once.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn asked_once(self) -> Self {
+        Self { pauses: &[], ..self }
     }
 
     /// The same for states that a test has rigged.

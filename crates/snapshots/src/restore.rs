@@ -11,8 +11,6 @@ use crate::{Fold, Refusal, Restoring, SnapshotName, Snapshots};
 const RECORDS: usize = 1_024;
 /// The log has records below its end, and gives them within this time.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// What the store or the log does not give at once is asked for again after each of these.
-const AGAIN: [Duration; 3] = [Duration::from_millis(100), Duration::from_millis(400), Duration::from_secs(1)];
 
 /// Up to where the state is to be folded; a snapshot of a later state is not used, and none that a fold up to there would
 /// have to read past.
@@ -109,12 +107,12 @@ pub(crate) fn restore_with(
         let began = Instant::now();
         let Some(snapshots) = snapshots else { break };
         let mut tried = try_one(log, snapshots, (&name, reads), until);
-        for pause in AGAIN {
+        for pause in snapshots.pauses {
             // A moment's failure costs a fold from an older one, or from the beginning.
             if !matches!(tried, Err(Refusal::Store(_) | Refusal::Unreadable(_))) {
                 break;
             }
-            std::thread::sleep(pause);
+            std::thread::sleep(*pause);
             tried = try_one(log, snapshots, (&name, reads), until);
         }
         match tried {

@@ -144,7 +144,7 @@ impl World {
             return;
         }
         let store = Arc::new(MemoryStore::default());
-        let snapshots = Snapshots::new(Arc::clone(&store) as Arc<dyn Store>, log_id());
+        let snapshots = Snapshots::new(Arc::clone(&store) as Arc<dyn Store>, log_id()).asked_once();
         let snapshots = snapshots.fault_injected(self.fault_injection.clone());
         self.snapshots = Some(Kept { store, snapshots });
         self.at(3_000, Happening::SnapshotDue);
