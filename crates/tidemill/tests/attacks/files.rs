@@ -34,11 +34,14 @@ impl Fixture {
         let program = self.dir.path().join("start");
         let said = self.said_file();
         let line = line.replace("$T", &format!("{TIDEMILL} \"$@\" 2>>{}", said.display()));
-        fs::write(&program, format!("#!/bin/sh\nexec {line}\n")).unwrap();
-        set_mode(&program, 0o755);
+        fs::write(&program, format!("exec {line}\n")).unwrap();
         fs::File::options().create(true).append(true).open(&said).unwrap();
         set_mode(&said, 0o666);
-        Server::start_program(&program, &self.data(), settings)
+        // The shell reads the file. The kernel would refuse to execute it (ETXTBSY) as long as a process that another test
+        // has just forked holds it open for writing.
+        let mut shell = Command::new("sh");
+        shell.arg(&program);
+        Server::begin(shell, &self.data(), settings)
     }
 
     fn said_file(&self) -> PathBuf {
