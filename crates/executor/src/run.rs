@@ -71,7 +71,7 @@ pub fn run(config: Config, log: Arc<dyn Log>, shutdown: Receiver<()>) -> Result<
         signing_key: config.signing_key()?,
         suspicion,
         checks,
-        groups: groups.tree.clone(),
+        groups: groups.clone(),
         environment: environment::inherited(),
         config: config.clone(),
     };

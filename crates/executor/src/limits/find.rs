@@ -1,5 +1,6 @@
 //! Where control groups can be had on this host: below the worker's own group where that is handed over to it, or where the
-//! configuration says.
+//! configuration says. Where it says so, the shims are there as well ([`Found::shims`]): a unit of systemd can then be restarted
+//! whatever its attempts do.
 //!
 //! Of version 1 that is any directory that the worker can write to. Of version 2 a directory belongs to whoever manages the tree
 //! (systemd), unless it is marked as delegated or is the account's own; below it controllers have to be switched on, for which
@@ -9,6 +10,9 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
 
 use rustix::process::geteuid;
 use tidemill_model::WorkerId;
@@ -22,6 +26,12 @@ const CONTROLLERS: [(&str, &str); 3] =
     [("memory", "memory.limit_in_bytes"), ("pids", "pids.max"), ("cpu", "cpu.cfs_quota_us")];
 /// Below the group that has been handed over: where the worker itself moves to.
 const OWN_LEAF: &str = "tidemill-worker";
+/// The group of the shims.
+pub(super) const SHIMS: &str = "shims";
+/// Made to see whether groups can be entered.
+const PROBE: &str = "probe";
+const PROBE_TRIES: u32 = 20;
+const PROBE_PAUSE: Duration = Duration::from_millis(5);
 /// By which systemd marks what it hands over.
 const MARKS: [&str; 2] = ["trusted.delegate", "user.delegate"];
 
@@ -30,6 +40,9 @@ const MARKS: [&str; 2] = ["trusted.delegate", "user.delegate"];
 pub(crate) struct Found {
     /// Below which directories groups of attempts are made.
     pub(crate) tree: Tree,
+    /// The groups of the shims, and of attempts without limits, where the configuration names a place for attempts: then none
+    /// of them is in the worker's own.
+    pub(crate) shims: Vec<PathBuf>,
     /// Why a controller is not there, for people.
     pub(crate) lacks: Vec<String>,
 }
@@ -56,10 +69,14 @@ impl Found {
                     .clone()
                     .and_then(|dir| has_controller(dir, controller)),
             };
-            match place {
+            match place.and_then(|place| can_be_entered(&place.dir).map(|()| place)) {
                 Ok(place) => found.put(controller, place),
                 Err(why) => found.lacks.push(format!("{controller}: {why}")),
             }
+        }
+        if wanted.is_some() {
+            let groups = found.tree.dirs().into_iter().map(|dir| dir.join(SHIMS));
+            found.shims = groups.filter(|group| make(group).is_ok()).collect();
         }
         found
     }
@@ -132,6 +149,27 @@ fn first_version(dir: &Path, name: &str, file: &str) -> Result<Place, String> {
     }
 }
 
+/// Whether a process can be put into a group below this directory: that takes a right to the groups above both, too.
+fn can_be_entered(dir: &Path) -> Result<(), String> {
+    let probe = dir.join(PROBE);
+    make(&probe)?;
+    let failed = |error: io::Error| format!("no process can be put into {}: {error}", probe.display());
+    let entered =
+        Command::new("sleep").arg("60").stdin(Stdio::null()).spawn().map_err(failed).and_then(|mut child| {
+            let entered = fs::write(probe.join("cgroup.procs"), child.id().to_string()).map_err(failed);
+            let ended = child.kill().and_then(|()| child.wait()).map_err(failed);
+            entered.and(ended.map(drop))
+        });
+    // The kernel may need a moment.
+    let _ = (0..PROBE_TRIES).any(|_| {
+        fs::remove_dir(&probe).is_ok() || {
+            thread::sleep(PROBE_PAUSE);
+            false
+        }
+    });
+    entered
+}
+
 fn make(dir: &Path) -> Result<(), String> {
     match fs::create_dir(dir) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
@@ -148,8 +186,9 @@ fn second_version(mounts: &str, own: &str, wanted: Option<&str>, name: &str) -> 
         Some(group) => mount.dir(Some(group)),
         None => {
             let own = mount.dir(path_of(own, None));
-            let candidates = [own.parent().filter(|_| own != Path::new(mount.at)), Some(&*own)];
-            let given = candidates.into_iter().flatten().find(|dir| is_delegated(dir));
+            // With a subgroup of its own, what is handed over is the group above.
+            let above = own.parent().filter(|above| own != Path::new(mount.at) && is_marked(above));
+            let given = above.or_else(|| Some(&*own).filter(|own| is_marked(own) || is_own(own)));
             given
                 .map(Path::to_owned)
                 .ok_or_else(|| format!("{} is not delegated to the worker", own.display()))?
@@ -162,14 +201,18 @@ fn second_version(mounts: &str, own: &str, wanted: Option<&str>, name: &str) -> 
     Ok(dir)
 }
 
-/// Marked by whoever manages the tree, or of the account's own.
-fn is_delegated(dir: &Path) -> bool {
-    let is_marked = |name: &str| {
+/// By whoever manages the tree.
+fn is_marked(dir: &Path) -> bool {
+    MARKS.into_iter().any(|name| {
         let mut value = [0; 8];
         rustix::fs::getxattr(dir, name, &mut value[..]).is_ok_and(|size| &value[..size] == b"1")
-    };
+    })
+}
+
+/// Whether it is of the account's own, which is not root.
+fn is_own(dir: &Path) -> bool {
     let owner = fs::metadata(dir).map(|metadata| metadata.uid());
-    MARKS.into_iter().any(is_marked) || owner.is_ok_and(|uid| uid != 0 && uid == geteuid().as_raw())
+    owner.is_ok_and(|uid| uid != 0 && uid == geteuid().as_raw())
 }
 
 /// Groups below it have the controllers that it has.

@@ -18,6 +18,8 @@ use serde::{Deserialize, Serialize};
 use tidemill_derive::skip_none;
 use tidemill_model::{Limits, Token};
 
+use super::find::SHIMS;
+
 /// The span in which a group has its share of a processor, microseconds.
 const PERIOD_US: u64 = 100_000;
 /// How often a group is tried to be removed that the kernel has not let go yet, and the pause between two tries.
@@ -200,12 +202,16 @@ impl Group {
         counted
     }
 
-    /// Version 2 counts how often an allocation failed at the group's own limit. Of version 1 it shows by the most that was in use, which
-    /// files in the cache bring to the limit, too; its counts of failures are not kept by every kernel.
+    /// Version 2 counts how often an allocation failed at the group's own limit. Of version 1 it shows by the most that was in use, in
+    /// memory or with swap, which files in the cache bring to the limit, too; its counts of failures are not kept by every
+    /// kernel.
     fn reached_limit(&self, place: &Place, peak: Option<u64>) -> bool {
         let Some(limit) = self.limit_bytes else { return false };
         match place.version {
-            Version::V1 => peak.is_some_and(|peak| peak + NEAR_BYTES >= limit),
+            Version::V1 => {
+                let with_swap = place.number("memory.memsw.max_usage_in_bytes", "");
+                peak.into_iter().chain(with_swap).any(|peak| peak + NEAR_BYTES >= limit)
+            }
             Version::V2 => {
                 // What is above the group, and counts in it where the tree is mounted so, is left out of the local file.
                 let local = place.entry(("memory.events.local", "memory.events.local"), "oom");
@@ -218,13 +224,22 @@ impl Group {
     pub(super) fn remove(self) {
         for dir in self.tree.dirs() {
             for _ in 0..REMOVE_TRIES {
-                match fs::remove_dir(dir) {
+                match remove_with_children(dir) {
                     Err(error) if error.kind() == io::ErrorKind::ResourceBusy => sleep(REMOVE_PAUSE),
                     Ok(()) | Err(_) => break,
                 }
             }
         }
     }
+}
+
+/// A job may have made groups of its own below its own one.
+fn remove_with_children(dir: &Path) -> io::Result<()> {
+    let below = fs::read_dir(dir)?.flatten();
+    for entry in below.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {
+        remove_with_children(&entry.path())?;
+    }
+    fs::remove_dir(dir)
 }
 
 fn limit_memory(place: &Place, bytes: Option<u64>) -> io::Result<()> {
@@ -250,7 +265,8 @@ fn limit_cpu(place: &Place, percent: u32) -> io::Result<()> {
 /// The worker ends: its own directories go, where no attempt has a group in them.
 pub(crate) fn leave(tree: &Tree) {
     for dir in tree.dirs() {
-        // Those of attempts that go on stay for the next life.
+        // Those of attempts that go on, and of their shims, stay for the next life.
+        let _ = fs::remove_dir(dir.join(SHIMS));
         let _ = fs::remove_dir(dir);
     }
 }
@@ -259,7 +275,7 @@ pub(crate) fn leave(tree: &Tree) {
 pub(crate) fn remove(tree: &Tree, token: Token) {
     for dir in tree.below(&token.to_string()).dirs() {
         // What stays is removed when the worker starts again.
-        let _ = fs::remove_dir(dir);
+        let _ = remove_with_children(dir);
     }
 }
 
@@ -270,7 +286,7 @@ pub(crate) fn sweep(tree: &Tree, live: &[Token]) -> (usize, usize) {
     for entry in tree.dirs().into_iter().filter_map(|dir| fs::read_dir(dir).ok()).flatten().flatten() {
         let token = entry.file_name().to_str().and_then(|name| name.parse::<Token>().ok());
         if token.is_some_and(|token| !live.contains(&token)) {
-            match fs::remove_dir(entry.path()) {
+            match remove_with_children(&entry.path()) {
                 Ok(()) => removed += 1,
                 Err(_) => left += 1,
             }
@@ -371,6 +387,8 @@ mod tests {
             (3, false)
         );
         assert_eq!(of(&v1, "memory.max_usage_in_bytes", "1048576\n"), (3, false));
+        assert_eq!(of(&v1, "memory.memsw.max_usage_in_bytes", "67108864\n"), (3, true));
+        assert_eq!(of(&v1, "memory.memsw.max_usage_in_bytes", "1048576\n"), (3, false));
         assert_eq!(of(&v1, "memory.max_usage_in_bytes", "67108864\n"), (3, true));
         fs::write(
             v1.tree.memory.as_ref().unwrap().dir.join("memory.stat"),
@@ -385,8 +403,8 @@ mod tests {
     fn sweep_leaves_what_lives_and_what_cannot_go() {
         let dir = tempfile::tempdir().unwrap();
         let tree = tree(dir.path(), Version::V2);
-        for name in ["4096", "8192", "12288", "worker"] {
-            fs::create_dir(dir.path().join(name)).unwrap();
+        for name in ["4096/of/the/job", "8192", "12288", "worker"] {
+            fs::create_dir_all(dir.path().join(name)).unwrap();
         }
         fs::write(dir.path().join("8192/busy"), "").unwrap();
         assert_eq!(sweep(&tree, &[Token(12_288)]), (1, 1));

@@ -1,6 +1,6 @@
 //! What a shim does about the limits of its attempt, from before its first process to after its last.
 
-use std::io;
+use std::io::{self, Write as _};
 
 use rustix::process::{Resource, Rlimit, Signal, getpid, getrlimit, setrlimit};
 use tidemill_model::{Excess, ExcessKind, LimitKind, Limits};
@@ -53,9 +53,13 @@ impl Guard {
         if let Some(ShimLimits { limits, tree }) = limits {
             guard.limits = *limits;
             let (group, failed) = Group::make(tree, name, limits);
-            failed.iter().for_each(|error| {
-                eprintln!("tidemill shim: a limit of {name} is not kept by the kernel: {error}")
-            });
+            for error in failed {
+                // Nobody may read it: that is no reason to end.
+                let _ = writeln!(
+                    io::stderr(),
+                    "tidemill shim: a limit of {name} is not kept by the kernel: {error}"
+                );
+            }
             guard.group = Some(group).filter(|group| !group.is_empty());
             let has_cpu = guard.group.as_ref().is_some_and(|group| group.tree().cpu.is_some());
             guard.unenforced.extend((limits.cpu_percent.is_some() && !has_cpu).then_some(LimitKind::Cpu));
@@ -85,9 +89,8 @@ impl Guard {
         self.look_at_ms
     }
 
-    /// Looks at the processes, and gives what is new.
-    pub(crate) fn look(&mut self, now_ms: u64) -> Vec<Excess> {
-        let known = self.excesses.len();
+    /// Looks at the processes.
+    pub(crate) fn look(&mut self, now_ms: u64) {
         if self.limits.is_empty() {
             self.pause_ms = (self.pause_ms * 2).min(SELDOM_MS);
         }
@@ -99,14 +102,14 @@ impl Guard {
         self.peak.processes = self.peak.processes.max(seen.processes);
         self.peak.memory_kib = self.peak.memory_kib.max(seen.memory_kib);
         self.judge(seen);
-        self.excesses[known..].to_vec()
     }
 
     fn judge(&mut self, seen: Seen) {
         let has = |of: fn(&Group) -> bool| self.group.as_ref().is_some_and(of);
         let (memory_kept, processes_kept) =
             (has(|group| group.tree().memory.is_some()), has(|group| group.tree().processes.is_some()));
-        let memory_kib = self.group.as_ref().and_then(Group::memory_kib).unwrap_or(seen.memory_kib);
+        let memory_kib =
+            self.group.as_ref().and_then(Group::memory_kib).unwrap_or_else(|| self.confirmed(seen));
         if let Some(limit) = self.limits.memory_alarm_mb.filter(|limit| memory_kib > kib(*limit)) {
             self.note(ExcessKind::MemoryAlarm, limit, mib(memory_kib));
         }
@@ -124,11 +127,23 @@ impl Guard {
         }
     }
 
-    /// The kernel has let it start no more processes.
+    /// A quick look counts what processes share in each of them, so what seems too much is looked at closely.
+    fn confirmed(&self, seen: Seen) -> u64 {
+        let lowest = [self.limits.memory_mb, self.limits.memory_alarm_mb].into_iter().flatten().min();
+        match lowest {
+            Some(limit) if seen.memory_kib > kib(limit) => meter::look_closely(getpid()).memory_kib,
+            Some(_) | None => seen.memory_kib,
+        }
+    }
+
+    /// The kernel has let it start no more processes, and that by its own limit: where one above has refused them, its own was
+    /// not reached.
     fn refused(&mut self, limit: u32) {
         let counted = self.group.as_ref().map(Group::counted).unwrap_or_default();
-        if counted.refused > 0 {
-            self.note(ExcessKind::Processes, limit, counted.peak_processes.unwrap_or(limit));
+        // Older kernels do not say how many there were at most.
+        let is_own = counted.peak_processes.is_none_or(|peak| peak >= limit);
+        if counted.refused > 0 && is_own {
+            self.note(ExcessKind::Processes, limit, counted.peak_processes);
         }
     }
 
@@ -142,9 +157,9 @@ impl Guard {
     }
 
     /// Each kind once.
-    fn note(&mut self, kind: ExcessKind, limit: u32, seen: u32) {
+    fn note(&mut self, kind: ExcessKind, limit: u32, seen: impl Into<Option<u32>>) {
         if self.excesses.iter().all(|excess| excess.kind != kind) {
-            self.excesses.push(Excess { kind, limit: Some(limit), seen: Some(seen) });
+            self.excesses.push(Excess { kind, limit: Some(limit), seen: seen.into() });
         }
     }
 
@@ -153,7 +168,7 @@ impl Guard {
         self.must_end
     }
 
-    /// What was noted of it while it ran.
+    /// What was noted of it so far, in this order.
     pub(crate) fn excesses(&self) -> &[Excess] {
         &self.excesses
     }

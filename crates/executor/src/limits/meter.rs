@@ -1,7 +1,8 @@
 //! A look at the processes of a tree, by `/proc`: how many they are, and how much memory they have.
 //!
 //! Only the tree is walked, so a look costs by its size, and not by that of the host. A process that begins or ends meanwhile may
-//! be missed. Memory that processes share since a fork counts in each of them.
+//! be missed. Memory that processes share, as since a fork, counts in each of them at a quick look; [`look_closely`] counts it
+//! once.
 
 use std::fs;
 
@@ -21,6 +22,15 @@ pub(super) struct Seen {
 
 /// All below this process, without itself.
 pub(super) fn look(root: Pid) -> Seen {
+    walk(root, memory_kib)
+}
+
+/// The same, with memory that processes share counted once. It costs much more.
+pub(super) fn look_closely(root: Pid) -> Seen {
+    walk(root, own_memory_kib)
+}
+
+fn walk(root: Pid, memory_kib: fn(i32) -> u64) -> Seen {
     let mut found = children(root.as_raw_nonzero().get()).1;
     let (mut seen, mut next) = (Seen::default(), 0);
     while let Some(pid) = found.get(next).copied().filter(|_| next < MOST) {
@@ -46,12 +56,23 @@ fn children(pid: i32) -> (u32, Vec<i32>) {
 }
 
 fn memory_kib(pid: i32) -> u64 {
-    let text = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    sum(&format!("/proc/{pid}/status"), ["RssAnon:", "RssShmem:"]).unwrap_or(0)
+}
+
+/// Its share of what is shared. Where the kernel does not say it, what a quick look counts.
+fn own_memory_kib(pid: i32) -> u64 {
+    sum(&format!("/proc/{pid}/smaps_rollup"), ["Pss_Anon:", "Pss_Shmem:"]).unwrap_or_else(|| memory_kib(pid))
+}
+
+/// Of the fields that the file has; [`None`]: it cannot be read, or has none.
+fn sum(file: &str, fields: [&str; 2]) -> Option<u64> {
+    let text = fs::read_to_string(file).ok()?;
     let of = |name: &str| {
         let line = text.lines().find_map(|line| line.strip_prefix(name))?;
         line.split_whitespace().next()?.parse::<u64>().ok()
     };
-    of("RssAnon:").unwrap_or(0) + of("RssShmem:").unwrap_or(0)
+    let found = fields.map(of);
+    found.iter().any(Option::is_some).then(|| found.into_iter().flatten().sum())
 }
 
 /// Processes of this host that the kernel has ended for want of memory since it began.
@@ -63,6 +84,30 @@ pub(super) fn host_oom_kills() -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// EXE-2: what processes share since a fork counts once at a close look.
+    #[test]
+    fn shared_memory_counts_once_at_a_close_look() {
+        let text = "import os, time\nheld = bytearray(b'x') * (64 << 20)\n\
+            children = [os.fork() or time.sleep(60) for _ in range(3)]\ntime.sleep(60)";
+        let mut child = std::process::Command::new("python3").args(["-c", text]).spawn().unwrap();
+        let me = Pid::from_raw(i32::try_from(std::process::id()).unwrap()).unwrap();
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
+        let main = i32::try_from(child.id()).unwrap();
+        while children(main).1.len() < 3 && std::time::Instant::now() < deadline {
+            std::thread::yield_now();
+        }
+        let all = children(main).1;
+        let of = |memory: fn(i32) -> u64| all.iter().copied().chain([main]).map(memory).sum::<u64>();
+        let (quick, close) = (of(memory_kib), of(own_memory_kib));
+        assert!(quick > 4 * 64 * 1024 && (64 * 1024..128 * 1024).contains(&close), "{quick} {close}");
+        assert!(look_closely(me).memory_kib <= look(me).memory_kib);
+        for pid in all {
+            let _ = rustix::process::kill_process(Pid::from_raw(pid).unwrap(), rustix::process::Signal::KILL);
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
 
     /// EXE-7: a grandchild is of the tree, and its memory counts.
     #[test]

@@ -1,5 +1,6 @@
 //! The worker's side of the server that forks shims.
 
+use std::fs;
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
 use std::os::unix::net::UnixStream;
@@ -18,6 +19,7 @@ use tidemill_model::Token;
 pub struct Shims {
     command: Vec<String>,
     attempts: PathBuf,
+    groups: Vec<PathBuf>,
     server: Mutex<Server>,
 }
 
@@ -27,13 +29,13 @@ struct Server {
 }
 
 impl Shims {
-    /// Starts the server: this command with the directory added.
+    /// Starts the server: this command with the directory added. It leaves the worker's control groups for these.
     ///
     /// # Errors
     /// The command is empty or cannot be started.
-    pub fn start(command: Vec<String>, attempts: PathBuf) -> io::Result<Self> {
-        let server = Mutex::new(Server::start(&command, &attempts)?);
-        Ok(Self { command, attempts, server })
+    pub fn start(command: Vec<String>, attempts: PathBuf, groups: Vec<PathBuf>) -> io::Result<Self> {
+        let server = Mutex::new(Server::start(&command, &attempts, &groups)?);
+        Ok(Self { command, attempts, groups, server })
     }
 
     /// A shim for this attempt, which waits to be told what to run. Whether there really is one shows when
@@ -46,7 +48,7 @@ impl Shims {
         let mut server = self.server.lock().unwrap_or_else(PoisonError::into_inner);
         if let Err(error) = server.send(token, &shim) {
             tracing::warn!(%error, "the server of shims is gone; another one is started");
-            *server = Server::start(&self.command, &self.attempts)?;
+            *server = Server::start(&self.command, &self.attempts, &self.groups)?;
             server.send(token, &shim)?;
         }
         Ok(worker)
@@ -60,7 +62,7 @@ impl Shims {
 
 impl Server {
     /// It gets no environment but the path to look programs up in: what is secret stays here.
-    fn start(command: &[String], attempts: &Path) -> io::Result<Self> {
+    fn start(command: &[String], attempts: &Path, groups: &[PathBuf]) -> io::Result<Self> {
         let (program, arguments) =
             command.split_first().ok_or_else(|| io::Error::other("no command runs shims"))?;
         let (socket, theirs) =
@@ -73,8 +75,14 @@ impl Server {
             .stdin(Stdio::from(theirs))
             .stdout(Stdio::null())
             .spawn()?;
-        // It forks nothing before it is told to, so every job has it too.
+        // It forks nothing before it is told to, so every job has it too, and is in these groups.
         tidemill_serving::descriptors::give_back(process.id())?;
+        for group in groups {
+            if let Err(error) = fs::write(group.join("cgroup.procs"), process.id().to_string()) {
+                let group = group.display();
+                tracing::warn!(%group, %error, "attempts without limits stay in the control group of the executor");
+            }
+        }
         Ok(Self { process, socket })
     }
 

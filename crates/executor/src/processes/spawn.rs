@@ -59,8 +59,8 @@ impl Shared {
         let of_job = limits.output_mb.map(|mb| u64::from(mb) << 20);
         let output_max_bytes = self.setup.config.output_max_bytes().into_iter().chain(of_job).min();
         let limits = Limits { output_mb: None, ..limits };
-        let limits =
-            (!limits.is_empty()).then(|| Box::new(ShimLimits { limits, tree: self.setup.groups.clone() }));
+        let limits = (!limits.is_empty())
+            .then(|| Box::new(ShimLimits { limits, tree: self.setup.groups.tree.clone() }));
         Ok(ShimSpec {
             argv,
             env,

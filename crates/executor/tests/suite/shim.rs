@@ -50,7 +50,7 @@ impl Fixture {
 
     pub(crate) fn start_in(dir: TempDir) -> Self {
         let command = vec![env!("CARGO_BIN_EXE_tidemill-shim").to_owned()];
-        let shims = Shims::start(command, dir.path().to_owned()).unwrap();
+        let shims = Shims::start(command, dir.path().to_owned(), Vec::new()).unwrap();
         Self { dir, shims }
     }
 
