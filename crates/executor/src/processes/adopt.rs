@@ -41,10 +41,18 @@ pub(crate) fn find_earlier(data: &DataDir, checks: &Checks) -> Result<Earlier, E
                 earlier.live.push(token);
                 None
             }
-            Ok(Some(lock)) => {
-                checks.conclude(token, &remains.dir, remains.learn_end_under(Ok(lock), Life::Earlier))
+            Ok(Some(lock)) => match remains.learn_end_under(Ok(lock), Life::Earlier) {
+                Some(end) => checks.conclude(token, &remains.dir, end),
+                None => {
+                    earlier.live.push(token);
+                    None
+                }
+            },
+            Err(error) if is_gone(&error) => {
+                let end = remains.learn_end_under(Err(error), Life::Earlier);
+                earlier.live.extend(end.is_none().then_some(token));
+                end
             }
-            Err(error) if is_gone(&error) => Some(remains.learn_end_under(Err(error), Life::Earlier)),
             // Whether its shim lives cannot be told yet: it is asked again.
             Err(error) => {
                 tracing::warn!(%token, %error, "cannot look at an attempt of the worker's earlier life");

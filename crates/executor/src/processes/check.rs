@@ -1,6 +1,7 @@
 //! EXE-4: whether the output path of an attempt exists, once none of its processes is left; ZMB-1: of one that would be lost,
 //! whether it is newer than the attempt. Until that is known, the attempt runs on as far as the owner is concerned.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,6 +14,7 @@ use crate::Error;
 use crate::attempt_dir::{AttemptDir, ExitRecord};
 use crate::shim::KillCause;
 use crate::thread::Thread;
+use crate::values;
 use crate::worker::{Input, ProcessEnd};
 
 /// The pauses between two rounds of asking, where nobody knows; each round has tries of its own.
@@ -31,7 +33,7 @@ enum Asked {
     /// Whether it exists: the attempt has ended by itself.
     Exists(ExitRecord),
     /// When it changed last: the attempt would be lost.
-    Changed { record: Option<ExitRecord>, since: Timestamp },
+    Changed { record: Option<ExitRecord>, values: Result<BTreeMap<String, String>, String>, since: Timestamp },
 }
 
 /// Asks for output paths. Cheap to copy; ends with its last copy.
@@ -94,7 +96,10 @@ impl Checks {
         path: String,
     ) -> Option<ProcessEnd> {
         match dir.output_path_noted_at() {
-            Ok(since) => self.ask(Check { token, path, of: Asked::Changed { record, since } }),
+            Ok(since) => {
+                let values = values::read(&dir.values());
+                self.ask(Check { token, path, of: Asked::Changed { record, values, since } })
+            }
             Err(error) => {
                 tracing::warn!(%token, %error, "when an attempt began is not known, so its output proves nothing");
                 Some(as_it_is(record))
@@ -121,9 +126,9 @@ async fn ask(prober: &Prober, Check { path, of, .. }: Check) -> ProcessEnd {
             let exists = exists(prober, &path).await;
             ProcessEnd::Checked { record, path, exists }
         }
-        Asked::Changed { record, since } => {
+        Asked::Changed { record, values, since } => {
             let changed_at = changed_at(prober, &path).await;
-            ProcessEnd::Judged { record, path, since, changed_at }
+            ProcessEnd::Judged { record, path, values, since, changed_at }
         }
     }
 }

@@ -31,7 +31,7 @@ use table::Table;
 
 use crate::data_dir::Attempts;
 use crate::disk::Suspicion;
-use crate::limits::{self, Tree};
+use crate::limits::{self, Found};
 use crate::shim::{KillCause, Lease, Order};
 use crate::thread::{Thread, not_started};
 use crate::worker::{Input, ProcessEnd};
@@ -48,7 +48,7 @@ pub(crate) struct Setup {
     pub(crate) suspicion: Suspicion,
     pub(crate) checks: Checks,
     /// Where control groups can be had.
-    pub(crate) groups: Tree,
+    pub(crate) groups: Found,
     /// What of the worker's environment jobs get.
     pub(crate) environment: BTreeMap<String, String>,
 }
@@ -100,7 +100,7 @@ impl Processes {
             true => vec![THIS_PROGRAM.to_owned(), "shim".to_owned()],
             false => setup.config.shim.clone(),
         };
-        let shims = Shims::start(shim, setup.attempts.open.clone());
+        let shims = Shims::start(shim, setup.attempts.open.clone(), setup.groups.shims.clone());
         let shims = shims.map_err(not_started("the server of shims"))?;
         let count = setup.config.spawn_threads;
         let shared = Arc::new(Shared { setup, shims, table: Table::default(), epoll, inputs });
@@ -177,14 +177,10 @@ impl Shared {
         }
     }
 
-    /// What a killed shim left may take long to end: then that is not waited for here.
+    /// What a killed shim left may take long to end: that is not waited for here.
     fn reap_in_time(self: &Arc<Self>, token: Token, life: Life) {
-        let is_over = !self.setup.attempts.open(token).try_lock().is_ok_and(|lock| lock.is_none());
         let shared = Arc::clone(self);
         let reap = move || shared.reap_orphan(token, life);
-        if is_over {
-            return reap();
-        }
         if let Err(error) = Thread::start("await-shim", "a thread that waits for a shim", reap) {
             tracing::error!(%token, %error, "an attempt is not followed to its end");
         }
@@ -194,8 +190,9 @@ impl Shared {
     fn reap_orphan(&self, token: Token, life: Life) {
         let dir = self.setup.attempts.open(token);
         let remains = reap_orphan::Remains { dir, worker: self.setup.worker.clone(), token };
-        let end = remains.learn_end(life);
-        limits::remove(&self.setup.groups, token);
+        let stuck = |process: &str| self.tell(vec![Input::Stuck { token, process: process.to_owned() }]);
+        let end = remains.learn_end(life, &stuck);
+        limits::remove(&self.setup.groups.tree, token);
         if matches!(end, ProcessEnd::NoRoom(_)) {
             self.setup.suspicion.raise();
         }

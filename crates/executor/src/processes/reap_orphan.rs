@@ -8,11 +8,17 @@ use rustix::process::Signal;
 use tidemill_model::{Token, WorkerId};
 
 use crate::attempt_dir::AttemptDir;
+use crate::machine::boottime_ms;
+use crate::shim::Stuck;
 use crate::worker::ProcessEnd;
 use crate::{disk, environment, shim};
 
 /// Between two looks at what a killed shim left behind.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
+/// The same where something of that cannot be killed.
+const LOOK_LATER: Duration = Duration::from_secs(1);
+/// So many looks a worker takes at its start before it goes on without the end.
+const LOOKS_AT_START: u32 = 20;
 
 /// In whose time the shim was started.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -29,26 +35,31 @@ pub(super) struct Remains {
 }
 
 impl Remains {
-    /// How the attempt ended. Returns only when nothing of it is left.
-    pub(super) fn learn_end(&self, life: Life) -> ProcessEnd {
+    /// How the attempt ended. Returns only when nothing of it is left; `stuck` hears of what cannot be killed.
+    pub(super) fn learn_end(&self, life: Life, stuck: &dyn Fn(&str)) -> ProcessEnd {
         // Whoever has the lock knows that no shim does, or will do, anything here.
-        self.learned(self.dir.lock().and_then(|lock| self.try_learn_end(&lock, life)))
+        let end = self.learned(self.dir.lock().and_then(|lock| self.try_learn_end(&lock, life)));
+        if matches!(end, ProcessEnd::Vanished) {
+            self.end_leftovers(stuck);
+        }
+        end
     }
 
-    /// The same, where this one has the lock, or the directory is gone.
-    pub(super) fn learn_end_under(&self, lock: io::Result<File>, life: Life) -> ProcessEnd {
-        self.learned(lock.and_then(|lock| self.try_learn_end(&lock, life)))
+    /// The same, where this one has the lock, or the directory is gone. [`None`]: something of it is left that has not gone
+    /// for a second.
+    pub(super) fn learn_end_under(&self, lock: io::Result<File>, life: Life) -> Option<ProcessEnd> {
+        let end = self.learned(lock.and_then(|lock| self.try_learn_end(&lock, life)));
+        if matches!(end, ProcessEnd::Vanished) && !self.end_leftovers_soon() {
+            return None;
+        }
+        Some(end)
     }
 
     fn learned(&self, end: io::Result<ProcessEnd>) -> ProcessEnd {
-        match end {
-            Ok(end) => end,
-            Err(error) => {
-                tracing::error!(token = %self.token, %error, "cannot read how an attempt ended");
-                self.end_leftovers();
-                ProcessEnd::Vanished
-            }
-        }
+        end.unwrap_or_else(|error| {
+            tracing::error!(token = %self.token, %error, "cannot read how an attempt ended");
+            ProcessEnd::Vanished
+        })
     }
 
     fn try_learn_end(&self, _lock: &File, life: Life) -> io::Result<ProcessEnd> {
@@ -69,17 +80,31 @@ impl Remains {
                 Life::Earlier => ProcessEnd::Abandoned,
             });
         }
-        self.end_leftovers();
         Ok(ProcessEnd::Vanished)
     }
 
     /// The shim was killed. The server of shims has ended what it watched over, before it gave up the lock, unless the server
     /// was killed too: then it is found by its environment. A process that
     /// has put on another one is not found then: that is the weakness of having no cgroup.
-    fn end_leftovers(&self) {
+    fn end_leftovers(&self, tell: &dyn Fn(&str)) {
         let marks = environment::marks(&self.worker, self.token);
-        while shim::signal_by_environment(&marks, &[Signal::KILL]) > 0 {
-            thread::sleep(LOOK_AGAIN);
+        let mut stuck = Stuck::default();
+        while let Some(left) = shim::signal_by_environment(&marks, &[Signal::KILL]) {
+            if let Some(process) = stuck.lives_on(left, boottime_ms()) {
+                tell(process);
+            }
+            thread::sleep(if stuck.process().is_some() { LOOK_LATER } else { LOOK_AGAIN });
         }
+    }
+
+    /// Whether nothing is left.
+    fn end_leftovers_soon(&self) -> bool {
+        let marks = environment::marks(&self.worker, self.token);
+        (0..LOOKS_AT_START).any(|look| {
+            if look > 0 {
+                thread::sleep(LOOK_AGAIN);
+            }
+            shim::signal_by_environment(&marks, &[Signal::KILL]).is_none()
+        })
     }
 }

@@ -4,16 +4,18 @@
 //! do is found out as the account, and told. Only root can become somebody else.
 
 use std::convert::Infallible;
+use std::env;
 use std::ffi::CString;
 use std::fs::{self, File, Permissions};
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::fs::{PermissionsExt as _, fchown, lchown};
 use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
 use std::process::Command;
 
 use nix::unistd::{Uid, User, initgroups, setgid, setuid};
-use rustix::fs::Mode;
+use rustix::fs::{Access, Mode, access};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, WaitOptions, setpgid, umask, waitpid};
 
@@ -96,6 +98,15 @@ fn hand_over(dir: &AttemptDir, user: &User, writers: [&OwnedFd; 2]) -> io::Resul
     writers.into_iter().try_for_each(|writer| fchown(writer, Some(user.uid.as_raw()), None))
 }
 
+/// Where a program is, as `posix_spawnp` looks for it.
+fn found(program: &str) -> PathBuf {
+    let paths = env::var_os("PATH").filter(|_| !program.contains('/')).unwrap_or_default();
+    let mut places = env::split_paths(&paths).map(|dir| dir.join(program));
+    places
+        .find(|file| access(file, Access::EXEC_OK).is_ok() && file.is_file())
+        .unwrap_or_else(|| program.into())
+}
+
 /// Comes back only with why not.
 fn become_job(
     dir: &AttemptDir,
@@ -115,7 +126,7 @@ fn become_job(
         setuid(user.uid).map_err(|error| failed("become", error.into()))?;
     }
     let work = dir.work();
-    std::env::set_current_dir(&work).map_err(|error| {
+    env::set_current_dir(&work).map_err(|error| {
         let work = work.display();
         format!("{who} cannot enter {work}: {error}; every directory above it must be passable for it")
     })?;
@@ -124,7 +135,11 @@ fn become_job(
     }
     let (program, arguments) = spec.argv.split_first().ok_or("the command is empty")?;
     // It empties the mask of signals and gives SIGPIPE back its meaning, as a program expects.
-    let mut command = Command::new(program);
+    let mut command = match user {
+        // As without limits: it is this process's PATH that counts.
+        None => Command::new(found(program)),
+        Some(_) => Command::new(program),
+    };
     command.args(arguments).env_clear().envs(&spec.env);
     if let Some(user) = user {
         let name = &user.name;

@@ -17,6 +17,7 @@ mod line;
 mod order;
 mod output;
 mod server;
+mod stuck;
 mod tree;
 mod watch;
 
@@ -26,6 +27,7 @@ use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 
 pub(crate) use order::Order;
 pub use order::{KillCause, Lease, News};
+pub(crate) use stuck::Stuck;
 pub(crate) use tree::signal_by_environment;
 
 /// What a shim says by its exit code.

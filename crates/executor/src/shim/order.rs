@@ -92,6 +92,8 @@ pub enum News {
     Started,
     /// It wants more than there is for it.
     Exceeded(Excess),
+    /// A process of it cannot be killed: which, for people.
+    Stuck(String),
     /// No process of it is left, and `exit.json` says the same as this.
     Ended(Box<ExitRecord>),
 }

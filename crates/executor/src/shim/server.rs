@@ -21,16 +21,20 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::unistd::close;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
-use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags, recvmsg, send};
 use rustix::process::{Pid, Resource, Rlimit, WaitOptions, WaitStatus, getpid, getrlimit, setrlimit, wait};
 use tidemill_model::Token;
 
-use super::{Code, attempt, fork, tree};
+use super::stuck::Stuck;
+use super::{Code, News, attempt, fork, tree};
 use crate::attempt_dir::AttemptDir;
+use crate::machine::boottime_ms;
 use crate::plain_file;
 
 /// Between two walks that kill what a killed shim left behind.
 const WALK_AGAIN: Timespec = Timespec { tv_sec: 0, tv_nsec: 5_000_000 };
+/// The same where something of that cannot be killed.
+const WALK_LATER: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 /// More than the longest token.
 const MESSAGE_MAX: usize = 64;
 
@@ -47,6 +51,7 @@ pub(super) fn serve(attempts: &Path) -> io::Result<()> {
         signals,
         shims: HashMap::new(),
         killed: Vec::new(),
+        stuck: Stuck::default(),
         worker_lives: true,
         limit: None,
     };
@@ -74,6 +79,7 @@ struct Server {
     shims: HashMap<Pid, Kept>,
     /// Those of shims that were killed, until nothing is left of any of them.
     killed: Vec<Kept>,
+    stuck: Stuck,
     worker_lives: bool,
     /// How many descriptors its shims may have. It may have as many as it can: it keeps two of each shim.
     limit: Option<Rlimit>,
@@ -90,7 +96,7 @@ fn raise(limit: Rlimit) {
 /// What is kept of a shim until nothing is left of its tree, so that nobody takes the attempt for ended before.
 struct Kept {
     /// The shim's end of the socket to its worker.
-    _worker: UnixStream,
+    worker: UnixStream,
     /// The attempt's directory, which the shim has locked through this.
     _directory: fs::File,
 }
@@ -102,7 +108,8 @@ impl Server {
         if self.worker_lives {
             fds.push(PollFd::from_borrowed_fd(stdin, PollFlags::IN));
         }
-        let timeout = (!self.killed.is_empty()).then_some(WALK_AGAIN);
+        let pause = if self.stuck.process().is_some() { WALK_LATER } else { WALK_AGAIN };
+        let timeout = (!self.killed.is_empty()).then_some(pause);
         poll(&mut fds, timeout.as_ref())?;
         let heard: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
         if heard[0] {
@@ -146,7 +153,7 @@ impl Server {
             }
         });
         match forked {
-            Ok(shim) => drop(self.shims.insert(shim, Kept { _worker: worker, _directory: directory })),
+            Ok(shim) => drop(self.shims.insert(shim, Kept { worker, _directory: directory })),
             Err(error) => eprintln!("tidemill shim: cannot start the shim of {token}: {error}"),
         }
     }
@@ -159,10 +166,25 @@ impl Server {
                 Err(error) => return Err(error.into()),
             }
         }
-        if !self.killed.is_empty() && tree::kill_strays(getpid(), &|pid| self.shims.contains_key(&pid)) == 0 {
-            self.killed.clear();
+        if !self.killed.is_empty() {
+            self.kill_strays();
         }
         Ok(())
+    }
+
+    /// Which of the killed shims watched over what is left is not known: the worker hears of it for each.
+    fn kill_strays(&mut self) {
+        let strays = tree::kill_strays(getpid(), &|pid| self.shims.contains_key(&pid));
+        if strays.children == 0 {
+            self.killed.clear();
+            self.stuck = Stuck::default();
+        } else if let Some(process) = strays.living.and_then(|pid| self.stuck.lives_on(pid, boottime_ms())) {
+            let news = News::Stuck(process.to_owned()).to_line();
+            for kept in &self.killed {
+                // A worker that has gone, or reads nothing, has no use for it.
+                let _ = send(&kept.worker, &news, SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
+            }
+        }
     }
 
     /// A shim that ended by itself has left nothing, and its socket is closed here.

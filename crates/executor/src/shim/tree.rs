@@ -21,24 +21,34 @@ struct Stat {
     zombie: bool,
 }
 
-/// Kills every living descendant of `root`, parents first.
-pub(crate) fn kill_descendants(root: Pid) {
-    for (pid, stat) in descendants(root.as_raw_nonzero().get()) {
-        signal_process(pid, stat, &[Signal::KILL]);
+/// Kills every living descendant of `root`, parents first. Gives the first of them.
+pub(crate) fn kill_descendants(root: Pid) -> Option<i32> {
+    let found = descendants(root.as_raw_nonzero().get());
+    for (pid, stat) in &found {
+        signal_process(*pid, *stat, &[Signal::KILL]);
     }
+    found.first().map(|(pid, _)| *pid)
 }
 
-/// Kills every living descendant of `root` that does not belong to one of its children that `is_known`. Gives
-/// how many children it has that are not known, the dead ones among them.
-pub(crate) fn kill_strays(root: Pid, is_known: &dyn Fn(Pid) -> bool) -> usize {
+/// What a walk has found.
+pub(crate) struct Strays {
+    /// How many children are not known, the dead ones among them.
+    pub(crate) children: usize,
+    /// The first one of all below them that lives.
+    pub(crate) living: Option<i32>,
+}
+
+/// Kills every living descendant of `root` that does not belong to one of its children that `is_known`.
+pub(crate) fn kill_strays(root: Pid, is_known: &dyn Fn(Pid) -> bool) -> Strays {
     let mut children = by_parent();
     let mut strays = children.remove(&root.as_raw_nonzero().get()).unwrap_or_default();
     strays.retain(|(pid, _)| Pid::from_raw(*pid).is_some_and(|pid| !is_known(pid)));
     let count = strays.len();
-    for (pid, stat) in below(strays, children) {
-        signal_process(pid, stat, &[Signal::KILL]);
+    let found = below(strays, children);
+    for (pid, stat) in &found {
+        signal_process(*pid, *stat, &[Signal::KILL]);
     }
-    count
+    Strays { children: count, living: found.first().map(|(pid, _)| *pid) }
 }
 
 /// Asks every living descendant of `root` to end, once. They are stopped first, until no further one turns
@@ -62,9 +72,9 @@ pub(crate) fn ask_descendants(root: Pid) {
     }
 }
 
-/// Signals every process whose environment has all of these: the tree of a shim that was itself killed. Gives
-/// how many there were.
-pub(crate) fn signal_by_environment(wanted: &[String], signals: &[Signal]) -> usize {
+/// Signals every process whose environment has all of these: the tree of a shim that was itself killed. Gives the first of
+/// them.
+pub(crate) fn signal_by_environment(wanted: &[String], signals: &[Signal]) -> Option<i32> {
     let marked = |pid: i32| {
         let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
         wanted
@@ -72,7 +82,9 @@ pub(crate) fn signal_by_environment(wanted: &[String], signals: &[Signal]) -> us
             .all(|wanted| environment.split(|byte| *byte == 0).any(|entry| entry == wanted.as_bytes()))
     };
     let found = processes().into_iter().filter(|(pid, stat)| !stat.zombie && marked(*pid));
-    found.filter(|(pid, stat)| signal_process(*pid, *stat, signals)).count()
+    let signalled: Vec<i32> =
+        found.filter(|(pid, stat)| signal_process(*pid, *stat, signals)).map(|(pid, _)| pid).collect();
+    signalled.first().copied()
 }
 
 fn signal_process(pid: i32, stat: Stat, signals: &[Signal]) -> bool {

@@ -19,6 +19,7 @@ use rustix::time::{
 
 use super::line::{self, Line};
 use super::output::Output;
+use super::stuck::Stuck;
 use super::{KillCause, Lease, News, Order, tree};
 use crate::attempt_dir::{ExitRecord, ShimSpec};
 use crate::limits::Guard;
@@ -26,6 +27,8 @@ use crate::machine::boottime_ms;
 
 /// The pauses between two walks that kill what is left.
 const WALK_PAUSES_MS: std::ops::RangeInclusive<u64> = 2..=100;
+/// The same where something cannot be killed.
+const STUCK_PAUSE_MS: u64 = 1_000;
 
 /// Waits until no process of the attempt is left. `orders` is what the worker has said already.
 pub(super) fn until_empty(
@@ -42,8 +45,13 @@ pub(super) fn until_empty(
         if !line.see_to_control(now_ms) {
             watch.cannot_be_found();
         }
-        watch.keep_limits(now_ms, guard, line);
-        let due = [watch.act(now_ms), line.look_at_ms(), output.act(now_ms), Some(guard.look_at_ms())];
+        if now_ms >= guard.look_at_ms() {
+            guard.look(now_ms);
+            guard.printed(output.so_far(), spec.output_max_bytes);
+            watch.keep_limits(now_ms, guard, line);
+        }
+        let act_at_ms = watch.act(now_ms, line);
+        let due = [act_at_ms, line.look_at_ms(), output.act(now_ms), Some(guard.look_at_ms())];
         set_timer(&timer, due.into_iter().flatten().min())?;
         let heard = hear(line, signals, &timer, output)?;
         if heard.line {
@@ -109,10 +117,12 @@ struct Watch {
     limit_at_ms: Option<u64>,
     control: Vec<u8>,
     killing: Option<Killing>,
+    excesses_told: usize,
     /// That is because it is beyond a limit, which stands in the record by itself.
     is_over_limit: bool,
     status: Option<WaitStatus>,
     pause_ms: u64,
+    stuck: Stuck,
     is_empty: bool,
 }
 
@@ -125,27 +135,29 @@ impl Watch {
             limit_at_ms: spec.limit_ms.map(|limit_ms| boottime_ms().saturating_add(limit_ms)),
             control: orders,
             killing: None,
+            excesses_told: 0,
             is_over_limit: false,
             status: None,
             pause_ms: *WALK_PAUSES_MS.start(),
+            stuck: Stuck::default(),
             is_empty: false,
         }
     }
 
     /// Does what is due, and says when to look again.
-    fn act(&mut self, now_ms: u64) -> Option<u64> {
+    fn act(&mut self, now_ms: u64, line: &mut Line<'_>) -> Option<u64> {
         self.end_with_lease(now_ms);
         self.end_with_limit(now_ms);
         let Some(killing) = &mut self.killing else {
             // What the main process left behind when it ended by itself has no claim to a grace.
             return match self.status {
-                Some(_) => Some(self.kill_all(now_ms)),
+                Some(_) => Some(self.kill_all(now_ms, line)),
                 None => self.lease.map(|lease| lease.term_at_ms).into_iter().chain(self.limit_at_ms).min(),
             };
         };
         let kill_at_ms = killing.kill_at_ms;
         if now_ms >= kill_at_ms {
-            return Some(self.kill_all(now_ms));
+            return Some(self.kill_all(now_ms, line));
         }
         if !killing.has_asked {
             killing.has_asked = true;
@@ -157,8 +169,14 @@ impl Watch {
     }
 
     /// One walk may miss what is forked meanwhile, so it is repeated until the kernel knows of no child.
-    fn kill_all(&mut self, now_ms: u64) -> u64 {
-        tree::kill_descendants(getpid());
+    fn kill_all(&mut self, now_ms: u64, line: &mut Line<'_>) -> u64 {
+        let left = tree::kill_descendants(getpid());
+        if let Some(process) = left.and_then(|pid| self.stuck.lives_on(pid, now_ms)) {
+            line.tell(&News::Stuck(process.to_owned()));
+        }
+        if self.stuck.process().is_some() {
+            return now_ms + STUCK_PAUSE_MS;
+        }
         let again = now_ms + self.pause_ms;
         self.pause_ms = (self.pause_ms * 2).min(*WALK_PAUSES_MS.end());
         again
@@ -178,14 +196,12 @@ impl Watch {
         }
     }
 
-    /// EXE-2, EXE-7: looks where it is time, and ends at once what is beyond a limit that the kernel does not keep.
-    fn keep_limits(&mut self, now_ms: u64, guard: &mut Guard, line: &mut Line<'_>) {
-        if now_ms < guard.look_at_ms() {
-            return;
+    /// EXE-2, EXE-7: says what is new, and ends at once what is beyond a limit that the kernel does not keep.
+    fn keep_limits(&mut self, now_ms: u64, guard: &Guard, line: &mut Line<'_>) {
+        for excess in &guard.excesses()[self.excesses_told..] {
+            line.tell(&News::Exceeded(*excess));
         }
-        for excess in guard.look(now_ms) {
-            line.tell(&News::Exceeded(excess));
-        }
+        self.excesses_told = guard.excesses().len();
         if guard.must_end() {
             self.is_over_limit |= self.killing.is_none() && self.status.is_none();
             self.end(KillCause::Asked, now_ms);
@@ -212,6 +228,10 @@ impl Watch {
             line::Heard::WorkerCame => {
                 line.tell(&News::Started);
                 guard.excesses().iter().for_each(|excess| line.tell(&News::Exceeded(*excess)));
+                self.stuck
+                    .process()
+                    .into_iter()
+                    .for_each(|process| line.tell(&News::Stuck(process.to_owned())));
             }
         }
     }

@@ -1,10 +1,13 @@
-//! EXE-1, MON-7: what the worker's machine has, before something is started on it.
+//! EXE-1, MON-7, ZMB-2: what the worker's machine has, before something is started on it.
 //!
 //! The owner counts slots and reserved memory by heartbeats that it has read; what is so at the moment of a start is known here
 //! alone. A batch for which the memory is not there goes back with the reason. Where the load is above its bound no work is taken at
-//! all, until it is well below: then heartbeats say so, as of a full disk.
+//! all, until it is well below: then heartbeats say so, as of a full disk. The same holds where a process cannot be killed, for what
+//! it hangs in (a file system, a disk) most likely stops what comes after it.
 
-use tidemill_model::{Measure, RunSpec, WorkerStatus};
+use std::collections::BTreeMap;
+
+use tidemill_model::{Measure, RunSpec, Token, WorkerStatus};
 
 use super::Worker;
 use super::attempt::Attempt;
@@ -17,8 +20,21 @@ const LISTED: usize = 100;
 pub(super) struct Fitness {
     /// Why the load is too high.
     overload: Option<String>,
+    /// Processes that cannot be killed, by their attempts.
+    stuck: BTreeMap<Token, String>,
     /// Memory that what was started since the last measure needs, MiB.
     started_mb: u32,
+}
+
+impl Fitness {
+    fn why_stuck(&self) -> Option<String> {
+        let (token, process) = self.stuck.first_key_value()?;
+        let more = match self.stuck.len() - 1 {
+            0 => String::new(),
+            more => format!(", and of {more} more"),
+        };
+        Some(format!("{process} of attempt {token}{more} cannot be killed"))
+    }
 }
 
 impl Worker {
@@ -38,15 +54,31 @@ impl Worker {
         self.say_fitness();
     }
 
+    /// ZMB-2: its attempt has not ended, and will not until the process is gone or a person vouches for it.
+    pub(super) fn stuck(&mut self, token: Token, process: String) {
+        if self.attempts.get(token).is_some_and(Attempt::has_process) {
+            self.fitness.stuck.insert(token, process);
+            self.say_fitness();
+        }
+    }
+
+    /// Nothing of this attempt is left.
+    pub(super) fn goes(&mut self, token: Token) {
+        if self.fitness.stuck.remove(&token).is_some() && self.fitness.stuck.is_empty() {
+            self.say_fitness();
+        }
+    }
+
     /// Why no work can be taken.
     pub(super) fn why_unready(&self) -> Option<String> {
-        self.unready.clone().or_else(|| self.fitness.overload.clone())
+        self.unready.clone().or_else(|| self.fitness.why_stuck()).or_else(|| self.fitness.overload.clone())
     }
 
     /// What the machine lacks for this, for now.
     pub(super) fn lacks(&self, spec: &RunSpec) -> Option<String> {
-        if spec.ending.is_none() && self.fitness.overload.is_some() {
-            return self.fitness.overload.clone();
+        let unfit = self.fitness.why_stuck().or_else(|| self.fitness.overload.clone());
+        if spec.ending.is_none() && unfit.is_some() {
+            return unfit;
         }
         let (need, measure) = (spec.memory_mb?, self.measure?);
         let free = measure.memory_free_mb.saturating_sub(self.fitness.started_mb);

@@ -1,5 +1,6 @@
 //! What goes into the state machine, and what comes out of it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tidemill_model::{
@@ -29,6 +30,8 @@ pub enum ProcessEnd {
         record: Option<ExitRecord>,
         /// What was asked for.
         path: String,
+        /// What it passes on; the error says what is wrong with that.
+        values: Result<BTreeMap<String, String>, String>,
         /// When it began, or a little earlier.
         since: Timestamp,
         /// When what stands there changed last; the error says why nobody knows.
@@ -103,6 +106,13 @@ pub enum Input {
     ProcessStarted {
         /// Which attempt.
         token: Token,
+    },
+    /// A process of an attempt cannot be killed.
+    Stuck {
+        /// Which attempt.
+        token: Token,
+        /// Which process, for people.
+        process: String,
     },
     /// An attempt wants more than there is for it, and runs.
     Exceeded {

@@ -145,6 +145,7 @@ impl Worker {
             Input::Acknowledged(Tag::Asked { token, question }) => self.question_is_in_log(token, question),
             Input::Failed(Tag::Alive { .. } | Tag::Asked { .. } | Tag::Repeated) => {}
             Input::ProcessStarted { token } => self.process_started(token),
+            Input::Stuck { token, process } => self.stuck(token, process),
             Input::Exceeded { token, excess } => self.exceeded(token, excess),
             Input::ProcessEnded { token, end } => self.process_ended(token, end),
             Input::Found { token, end } => self.find(token, end),
@@ -299,6 +300,7 @@ impl Worker {
 
     fn end(&mut self, token: Token, end: End) {
         self.excesses.forget(token);
+        self.goes(token);
         self.attempts.set(token, Attempt::Ended(Box::new(end)));
         self.report_finished(token);
     }

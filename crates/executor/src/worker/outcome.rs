@@ -1,5 +1,6 @@
 //! From how a process ended to how the attempt ended.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tidemill_model::{AttemptOutcome, AttemptResult, Excess, ExcessKind, Timestamp, Usage};
@@ -33,9 +34,9 @@ fn of_whole(end: ProcessEnd) -> (AttemptOutcome, Option<Usage>) {
             let usage = usage(&record);
             (by_output_path(record, &path, exists), Some(usage))
         }
-        ProcessEnd::Judged { record, path, since, changed_at } => {
+        ProcessEnd::Judged { record, path, values, since, changed_at } => {
             let usage = record.as_ref().map(usage);
-            (by_newer_output(record, &path, since, changed_at), usage)
+            (by_newer_output(record, &path, values, (since, changed_at)), usage)
         }
         ProcessEnd::NotStarted(reason) => (without_process(AttemptResult::Failed, &reason), None),
         // Found of an earlier life, it is spoken of as lost.
@@ -89,21 +90,27 @@ fn by_output_path(record: ExitRecord, path: &str, exists: Result<bool, Arc<str>>
     AttemptOutcome { result, exit_code, signal, message, excess, values }
 }
 
-/// ZMB-1: of an attempt that would be lost. An output that stood there before it began proves nothing. Stores tell when something
-/// changed to the second at worst.
+/// ZMB-1: of an attempt that would be lost. An output that stood there before it began proves nothing. With which code or signal
+/// its processes were ended says nothing of its work.
 fn by_newer_output(
     record: Option<ExitRecord>,
     path: &str,
-    since: Timestamp,
-    changed_at: Result<Option<Timestamp>, Arc<str>>,
+    values: Result<BTreeMap<String, String>, String>,
+    (since, changed_at): (Timestamp, Result<Option<Timestamp>, Arc<str>>),
 ) -> AttemptOutcome {
     let lost = record.map_or_else(|| without_process(AttemptResult::Lost, VANISHED), of_record);
+    let (values, fault) = match values {
+        Ok(values) => (values, None),
+        Err(fault) => (BTreeMap::new(), Some(values_fault(&fault))),
+    };
     let (result, said) = match changed_at {
-        Ok(Some(at)) if at.as_second() >= since.as_second() => {
-            let said = format!(
-                "its output path {path} changed at {at}, after it began at {since}, so it has succeeded"
-            );
-            (AttemptResult::Success, said)
+        Ok(Some(at)) if is_newer(at, since) => {
+            let (result, fault) = said_by_values(fault);
+            let follows = match result {
+                AttemptResult::Success => "so it has succeeded".to_owned(),
+                _ => format!("but {fault}"),
+            };
+            (result, format!("its output path {path} changed at {at}, after it began at {since}, {follows}"))
         }
         Ok(Some(at)) => {
             let said = format!(
@@ -117,12 +124,25 @@ fn by_newer_output(
             format!("whether its output path {path} is newer than its start is not known: {why}"),
         ),
     };
-    AttemptOutcome { result, message: format!("{}; {said}", lost.message), ..lost }
+    let message = format!("{}; {said}", lost.message);
+    match result {
+        AttemptResult::Lost => AttemptOutcome { message, ..lost },
+        result => AttemptOutcome { result, exit_code: None, signal: None, message, values, ..lost },
+    }
+}
+
+/// Many stores tell only in which second something changed: then any time of that second counts.
+fn is_newer(at: Timestamp, since: Timestamp) -> bool {
+    if at.as_millisecond() % 1_000 == 0 { at.as_second() >= since.as_second() } else { at >= since }
 }
 
 /// BYD-20: what is wrong with what it passes on.
 fn fault(record: &ExitRecord) -> Option<String> {
-    record.values_fault.as_ref().map(|fault| format!("the file that TIDEMILL_VALUES names {fault}"))
+    record.values_fault.as_deref().map(values_fault)
+}
+
+fn values_fault(fault: &str) -> String {
+    format!("the file that TIDEMILL_VALUES names {fault}")
 }
 
 /// Of one that has done what it should: its children are to have what it passes on, too.

@@ -37,7 +37,8 @@ impl Worker {
         }
         let no_slots = || format!("this worker has no slots for type {job_type}");
         let has_slots = self.setup.registration.slots.contains_key(job_type);
-        let reason = (!has_slots).then(no_slots).or_else(|| self.why_unready());
+        // Whether it is a final command, which any load leaves alone, is said with its grant.
+        let reason = (!has_slots).then(no_slots).or_else(|| self.unready.clone());
         let takes = reason.is_none();
         if let Some(reason) = reason {
             self.reject(token, None, reason);

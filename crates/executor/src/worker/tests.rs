@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use expect_test::{Expect, expect};
 use tidemill_model::{
-    BatchId, Command, ExternalDependencyId, GroupName, GroupSettings, Incarnation, JobId, JobName, JobType,
-    Leaving, Measure, Nonce, ObservationCommand, OnSilence, PathCheck, Program, Registration, RunSpec,
-    ShardId, StartRight, Sweep, Timestamp, Token, WorkMessage, WorkerCommand, WorkerId,
+    BatchId, BatchResult, Command, Ending, ExternalDependencyId, GroupName, GroupSettings, Incarnation,
+    JobId, JobName, JobType, Leaving, Measure, Nonce, ObservationCommand, OnSilence, PathCheck, Program,
+    Registration, RunSpec, ShardId, StartRight, Sweep, Timestamp, Token, WorkMessage, WorkerCommand,
+    WorkerId,
 };
 
 use super::{Input, Looked, Output, ProcessEnd, Setup, Worker};
@@ -93,6 +94,16 @@ fn spec(token: Token, of_type: &str) -> RunSpec {
     }
 }
 
+fn granted_as(of: &str, (of_type, nonce): (&str, &str), change: &dyn Fn(&mut RunSpec)) -> Input {
+    let Input::Work(WorkMessage::Granted { incarnation, nonce, mut spec }) =
+        granted(Token(of.parse().unwrap()), of_type, nonce)
+    else {
+        panic!("a grant")
+    };
+    change(&mut spec);
+    Input::Work(WorkMessage::Granted { incarnation, nonce, spec })
+}
+
 /// What a line says of the machine, or of what is asked of it.
 fn heard_of_machine(words: &[&str]) -> Option<Input> {
     Some(match *words {
@@ -106,13 +117,14 @@ fn heard_of_machine(words: &[&str]) -> Option<Input> {
             Input::Swept(Box::new(Sweep { removed, ..Sweep::new(tidemill_model::Timestamp::UNIX_EPOCH) }))
         }
         ["granted", of, of_type, "for", nonce, "needs", memory] => {
-            let Input::Work(WorkMessage::Granted { incarnation, nonce, mut spec }) =
-                granted(Token(of.parse().unwrap()), of_type, nonce)
-            else {
-                panic!("a grant")
-            };
-            spec.memory_mb = Some(memory.parse().unwrap());
-            Input::Work(WorkMessage::Granted { incarnation, nonce, spec })
+            let memory_mb = Some(memory.parse().unwrap());
+            granted_as(of, (of_type, nonce), &|spec| spec.memory_mb = memory_mb)
+        }
+        ["granted", of, of_type, "for", nonce, "as", "final"] => granted_as(of, (of_type, nonce), &|spec| {
+            spec.ending = Some(Ending { result: BatchResult::Success, attempts: 1, exit_code: Some(0) });
+        }),
+        ["stuck", of, process] => {
+            Input::Stuck { token: Token(of.parse().unwrap()), process: format!("process {process}") }
         }
         _ => return None,
     })
@@ -714,12 +726,31 @@ fn overloaded_worker_takes_nothing_until_it_has_recovered() {
         > granted 8 shell for i-1-1
         reject 8 (i-1-1, lacking): its load is 201 %, and its bound is 200 %
         > assigned 9 shell
-        reject 9 (nothing asked): its load is 201 %, and its bound is 200 %
+        request 9 with i-1-2
+        > granted 9 shell for i-1-2 as final
+        spawn 9, lease Some((590000, 600000)), grace 10000
         > measured 3000 free, load 161
         > measured 3000 free, load 160
         heartbeat
         > assigned 10 shell
-        request 10 with i-1-2
+        request 10 with i-1-3
+    "#]]);
+}
+
+/// ZMB-2: while a process cannot be killed its worker takes nothing but final commands, and says why; it recovers by itself.
+#[test]
+fn worker_with_a_process_that_cannot_be_killed_takes_nothing() {
+    running_worker().check(expect![[r#"
+        > stuck 7 70
+        > stuck 8 71
+        heartbeat: process 71 of attempt 8 cannot be killed
+        > assigned 9 shell
+        request 9 with i-1-2
+        > granted 9 shell for i-1-2
+        reject 9 (i-1-2, lacking): process 71 of attempt 8 cannot be killed
+        > killed 8 asked
+        heartbeat
+        report 8 Killed: killed on request
     "#]]);
 }
 
@@ -859,20 +890,46 @@ fn newer_output_alone_saves_what_would_be_lost() {
     for (record, changed_at, expected, said) in [
         (None, at("2026-03-02T10:00:01Z"), Success, "so it has succeeded"),
         (lease(), at("2026-03-02T10:00:00Z"), Success, "so it has succeeded"),
+        (None, at("2026-03-02T10:00:00.700Z"), Success, "so it has succeeded"),
+        (None, at("2026-03-02T10:00:00.699Z"), Failed, "proves nothing"),
         (None, at("2026-03-02T09:59:59Z"), Failed, "proves nothing"),
         (lease(), Ok(None), Failed, "does not exist"),
         (lease(), Err("no answer".into()), Lost, "is not known: no answer"),
         (None, Err("no answer".into()), Lost, "is not known: no answer"),
     ] {
-        let (why, signal) = match &record {
-            Some(_) => ("lease ran out", Some(9)),
-            None => ("its shim was killed", None),
+        let (why, has_usage) = match &record {
+            Some(_) => ("lease ran out", true),
+            None => ("its shim was killed", false),
         };
-        let end = ProcessEnd::Judged { record, path: "/a".to_owned(), since, changed_at };
+        let signal = record.as_ref().and_then(|record| record.signal).filter(|_| expected == Lost);
+        let values = Ok([("rows".to_owned(), "7".to_owned())].into());
+        let end = ProcessEnd::Judged { record, path: "/a".to_owned(), values, since, changed_at };
         let (outcome, usage) = super::outcome::of_process(end);
-        assert_eq!((outcome.result, outcome.signal, usage.is_some()), (expected, signal, signal.is_some()));
+        assert_eq!((outcome.result, outcome.signal, usage.is_some()), (expected, signal, has_usage));
         assert!(outcome.message.contains(why) && outcome.message.contains(said), "{}", outcome.message);
+        assert_eq!(outcome.values.len(), usize::from(expected != Lost));
     }
+}
+
+/// ZMB-1, EXE-5, BYD-20: what a lease made of the exit code means neither *nothing to do* nor *no retry*, and what cannot be passed on fails
+/// what a newer output would save.
+#[test]
+fn code_of_a_lost_attempt_means_nothing_and_its_values_do() {
+    use tidemill_model::AttemptResult::{Failed, Lost};
+    let since: Timestamp = "2026-03-02T10:00:00Z".parse().unwrap();
+    let judged = |changed_at, values: Result<BTreeMap<_, _>, _>| {
+        let kill_cause = Some(crate::shim::KillCause::Lease);
+        let record = Some(ExitRecord { exit_code: Some(3), kill_cause, ..ExitRecord::default() });
+        let end = ProcessEnd::Judged { record, path: "/a".to_owned(), values, since, changed_at };
+        super::outcome::of_process(end).0
+    };
+    let failed = judged(Ok(None), Ok(BTreeMap::new()));
+    assert_eq!((failed.result, failed.exit_code), (Failed, None));
+    let unknown = judged(Err("no answer".into()), Ok(BTreeMap::new()));
+    assert_eq!((unknown.result, unknown.exit_code), (Lost, Some(3)));
+    let faulty = judged(Ok(Some(since)), Err("is no JSON".to_owned()));
+    assert_eq!(faulty.result, Failed);
+    assert!(faulty.message.contains("TIDEMILL_VALUES names is no JSON"), "{}", faulty.message);
 }
 
 /// BYD-20: what it passes on is in the outcome whoever decides how it ended; what cannot be taken fails one that would

@@ -6,3 +6,4 @@ mod executor;
 mod limits;
 mod output;
 mod shim;
+mod stuck;

@@ -288,13 +288,13 @@ fn output_is_whole_where_the_worker_is_killed_meanwhile() {
 }
 
 /// A disk that takes everything until it hangs: who writes to it then is in state D, and no signal reaches it.
-struct Frozen {
+pub(crate) struct Frozen {
     disk: Disk,
     _image: tempfile::NamedTempFile,
 }
 
 impl Frozen {
-    fn mount(path: &Path) -> Self {
+    pub(crate) fn mount(path: &Path) -> Self {
         let image = tempfile::NamedTempFile::new().unwrap();
         image.as_file().set_len(16 << 20).unwrap();
         run("mkfs.ext4", &["-q", "-F", "-E", "lazy_itable_init=0"], image.path());
@@ -302,14 +302,14 @@ impl Frozen {
         Self { disk, _image: image }
     }
 
-    fn freeze(&self) -> Hang<'_> {
+    pub(crate) fn freeze(&self) -> Hang<'_> {
         run("fsfreeze", &["-f"], &self.disk.0);
         Hang(&self.disk)
     }
 }
 
 /// Dropped, it lets the disk go on: before a test that has failed waits for what waits for the disk.
-struct Hang<'a>(&'a Disk);
+pub(crate) struct Hang<'a>(&'a Disk);
 
 impl Drop for Hang<'_> {
     fn drop(&mut self) {

@@ -140,6 +140,11 @@ impl Output {
         }
     }
 
+    /// What was read so far of each, and does not have to be in its log yet.
+    pub(super) fn so_far(&self) -> [OutputCount; 2] {
+        self.shared.streams.each_ref().map(|stream| stream.count(0))
+    }
+
     fn discard(&self, cause: &Cause) {
         self.shared.streams.iter().for_each(|stream| stream.discard(cause));
     }
