@@ -278,7 +278,6 @@ impl Partition {
             let (bounds, (_, ids_above)) = (self.bounds, self.restored);
             let new = || Shard::new(recorded.shard, bounds, ids_above);
             let shard = self.shards.entry(recorded.shard).or_insert_with(new);
-            shard.stands(self.level);
             let ended = shard.ends(&recorded.event);
             shard.event(&at, recorded);
             shared.messages.foreign.event(&at, recorded, ended, shard);

@@ -14,7 +14,7 @@ use crate::{At, Invariant};
 /// A batch that has ended, and whose final command nobody has yet.
 #[derive(Debug)]
 pub(super) struct Due {
-    /// Of its last attempt; none: it had none, and any worker with a free slot may have it.
+    /// Of its last attempt; none: it had none, or that worker leaves, and any worker with a free slot may have it.
     worker: Option<WorkerId>,
     job_type: JobType,
     said: u64,
@@ -27,6 +27,12 @@ impl Due {
         let of = batch.of.as_ref().filter(|of| of.spec().final_command.is_some())?;
         let (worker, job_type) = (batch.last_worker.clone(), of.spec().job_type.clone());
         (worker.is_some() || is_called).then_some(Self { worker, job_type, said: at.offset })
+    }
+
+    /// Of a worker that leaves it waits for another one.
+    pub(super) fn with(mut self, leaves: impl Fn(&WorkerId) -> bool) -> Self {
+        self.worker.take_if(|ran| leaves(ran));
+        self
     }
 
     /// Whether the end of a batch may say so.
@@ -53,6 +59,21 @@ impl Held {
 }
 
 impl Shard {
+    /// A worker leaves: what it was not granted any worker with a free slot may have.
+    pub(super) fn finals_go_on(&mut self, at: &At<'_>, worker: &WorkerId) {
+        for due in self.due_finals.values_mut() {
+            due.worker.take_if(|ran| ran == worker);
+        }
+        let held = |held: &mut Held| held.to.worker == *worker && held.granted.is_none();
+        let waiting: Vec<Held> = self.finals.extract_if(|_, of| held(of)).map(|(_, held)| held).collect();
+        for Held { batch, job_type, .. } in waiting {
+            if let Some(known) = self.workers.get_mut(worker) {
+                known.occupy_slot(&job_type, -1);
+            }
+            self.due_finals.insert(batch, Due { worker: None, job_type, said: at.offset });
+        }
+    }
+
     /// `final_commands_once`
     pub(super) fn final_event(&mut self, at: &At<'_>, event: &FinalCommandEvent) {
         match event {

@@ -12,11 +12,6 @@ use crate::{At, Invariant};
 const RULE: Invariant = Invariant::StoppedAttemptsUseNoRetry;
 
 impl Shard {
-    /// What stands in the partition from here on.
-    pub(crate) fn stands(&mut self, level: Level) {
-        self.level = level;
-    }
-
     /// `worker_lives_follow`: a worker leaves once in a life.
     pub(super) fn leaving(&mut self, at: &At<'_>, (worker, incarnation): (&WorkerId, &Incarnation)) {
         let Some(known) = self.in_its_life(at, worker, incarnation, "leaving") else { return };
@@ -24,6 +19,7 @@ impl Shard {
         if std::mem::replace(&mut known.leaving, true) {
             at.contradicts(Invariant::WorkerLivesFollow, format!("worker {worker} leaves twice"), &[said]);
         }
+        self.finals_go_on(at, worker);
     }
 
     /// `worker_lives_follow`: it has left only after it was leaving, and nothing that has started is left there.
@@ -68,6 +64,10 @@ impl Shard {
 
     /// `stopped_attempts_use_no_retry`: only what its worker says that it has ended, for it was stopped.
     pub(super) fn interrupted(&mut self, at: &At<'_>, id: BatchId, (token, worker): (Token, &WorkerId)) {
+        let stopped = self.batches.get(&id).is_none_or(|batch| match &batch.phase {
+            Phase::Granted { to, .. } | Phase::Assigned(to) => self.is_stopped(to),
+            Phase::Waiting | Phase::Ended { .. } | Phase::Pausing { .. } => false,
+        });
         let Some(batch) = self.batches.get_mut(&id) else { return };
         let runs =
             matches!(&batch.phase, Phase::Granted { to, .. } if to.token == token && to.worker == *worker);
@@ -76,15 +76,25 @@ impl Shard {
         batch.interrupting = Some(token);
         batch.interrupted = batch.interrupted.saturating_add(1);
         self.unsettled.push(id);
-        if !runs || !is_said || is_killed {
-            let why = match (runs, is_killed) {
-                (false, _) => "and it does not run there",
-                (true, true) => "and its end was asked for",
-                (true, false) => "and it has not said so",
+        if !runs || !is_said || is_killed || !stopped {
+            let why = match (runs, is_killed, is_said) {
+                (false, _, _) => "and it does not run there",
+                (true, true, _) => "and its end was asked for",
+                (true, false, false) => "and it has not said so",
+                (true, false, true) => "and it works on in the life that began it",
             };
             let why = format!("attempt {token} of batch {id} is excused, for {worker} was stopped, {why}");
             at.contradicts(RULE, why, &[said]);
         }
+    }
+
+    /// Whether the life that began an attempt leaves, or is over.
+    fn is_stopped(&self, to: &Assignment) -> bool {
+        self.workers.get(&to.worker).is_none_or(|known| {
+            known.leaving
+                || known.expired
+                || to.incarnation.as_ref().is_some_and(|life| *life != known.incarnation)
+        })
     }
 
     /// `stopped_attempts_use_no_retry`: an attempt ends, excused or not.
@@ -95,7 +105,7 @@ impl Shard {
         to: &Assignment,
         result: AttemptResult,
     ) {
-        let level = self.level;
+        let is_stopped = self.is_stopped(to);
         let Some(batch) = self.batches.get_mut(&id) else { return };
         let is_excused = batch.interrupting.take().is_some_and(|token| token == to.token);
         batch.was_interrupted = is_excused;
@@ -107,7 +117,8 @@ impl Shard {
         let is_said = at.command().is_some_and(|command| says_interrupted(command, to.token, &to.worker));
         // One that has reported code 0 has succeeded all the same.
         let is_lost = result == AttemptResult::Lost;
-        let is_due = is_said && is_lost && batch.kill.is_none() && level.allows(Level::new(3));
+        let is_due =
+            is_said && is_lost && is_stopped && batch.kill.is_none() && at.level.allows(Level::new(3));
         if is_due && !is_excused {
             let why = format!(
                 "attempt {} of batch {id} was ended because {} was stopped, and uses up a retry",

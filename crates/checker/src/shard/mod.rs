@@ -77,8 +77,6 @@ pub(crate) struct Bounds {
 pub(crate) struct Shard {
     id: ShardId,
     bounds: Bounds,
-    /// The level that stands in its partition.
-    level: tidemill_model::Level,
     settings: Option<GroupSettings>,
     jobs: BTreeMap<JobId, Job>,
     /// Parent → children without a schedule.

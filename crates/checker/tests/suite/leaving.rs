@@ -36,7 +36,8 @@ fn lost() -> Event {
 
 fn excuses() -> Vec<Case> {
     let rule = Invariant::StoppedAttemptsUseNoRetry;
-    let runs = || running().raised(3).at(AT_ONCE);
+    let works_on = || running().raised(3).at(AT_ONCE);
+    let runs = || running().raised(3).command([of("leaving", "i")]).at(AT_ONCE);
     let next = || retry(1, 2, AT_ONCE);
     // Job 1 has one retry, after a minute.
     let later = || retry(1, 2, "2026-03-02T10:02:00.000Z");
@@ -63,6 +64,20 @@ fn excuses() -> Vec<Case> {
         ),
         case(
             rule,
+            "a worker that works on is excused, for it says that it was stopped",
+            works_on().said(report("lost", true), vec![lost(), later()]),
+            works_on().said(report("lost", true), vec![interrupted(), lost(), next()]),
+        ),
+        case(
+            rule,
+            "what a life that is over began is not excused",
+            works_on()
+                .command([registered("w", "j", 4)])
+                .said(report("lost", true), vec![interrupted(), lost(), next()]),
+            works_on().command([registered("w", "j", 4)]).said(report("lost", true), vec![lost(), later()]),
+        ),
+        case(
+            rule,
             "what failed by itself is excused",
             runs().said(report("failed", true), vec![ended(1, 1, "w", 1, "failed"), later()]),
             runs().command([interrupted(), ended(1, 1, "w", 1, "failed"), next()]),
@@ -86,10 +101,11 @@ fn excuses() -> Vec<Case> {
     ]
 }
 
-/// The next attempt runs.
+/// The next attempt runs, in the worker's next life.
 fn again(history: &History, tok: u64) -> History {
     let due = crate::kit::retry_due(1);
-    history.clone().timer([due, assigned(1, tok, "w", 2)]).command([granted(1, tok, "w", "i")])
+    let history = history.clone().command([registered("w", "j", 4)]);
+    history.timer([due, assigned(1, tok, "w", 2)]).command([granted(1, tok, "w", "j")])
 }
 
 fn departures() -> Vec<Case> {

@@ -111,6 +111,8 @@ fn told_of_final() -> Event {
 
 fn finals() -> Vec<Case> {
     let rule = Invariant::FinalCommandsOnce;
+    let leaves = || event(json!({"worker": {"leaving": {"worker": "w", "incarnation": "i"}}}));
+    let leaving = || over("success").raised(3).command([leaves()]);
     let given = || over("success").timer([final_assigned(2, "w")]);
     let runs = || given().command([final_granted(2, "i")]);
     let good = || runs().command([final_ended(Some(2), "success")]).at_rest();
@@ -127,6 +129,26 @@ fn finals() -> Vec<Case> {
             "JOB-8: on a worker that did not run the batch",
             good(),
             over("success").command([registered("v", "k", 4)]).timer([final_assigned(2, "v")]),
+        ),
+        case(
+            rule,
+            "EXE-12: another worker gets it, and the one that ran the batch does not leave",
+            leaving().command([registered("v", "k", 4)]).timer([final_assigned(2, "v")]),
+            over("success").raised(3).command([registered("v", "k", 4)]).timer([final_assigned(2, "v")]),
+        ),
+        case(
+            rule,
+            "EXE-12: another worker gets what was assigned to one that leaves, and it was granted",
+            given()
+                .raised(3)
+                .command([leaves()])
+                .command([registered("v", "k", 4)])
+                .timer([final_assigned(3, "v")]),
+            runs()
+                .raised(3)
+                .command([leaves()])
+                .command([registered("v", "k", 4)])
+                .timer([final_assigned(3, "v")]),
         ),
         case(rule, "JOB-8: granted to another life", good(), given().command([final_granted(2, "j")])),
         case(rule, "JOB-8: granted twice", good(), runs().command([final_granted(2, "i")])),

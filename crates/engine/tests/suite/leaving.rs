@@ -135,6 +135,78 @@ fn grant_that_was_not_heard_ends_with_the_worker_that_left() {
     assert_eq!(world.partition, world.folded());
 }
 
+/// OPS-5: what a restore holds may have begun in what is lost, so a word of its worker that nothing is left does not make it
+/// *not begun*.
+#[test]
+fn what_a_restore_holds_is_not_over_with_its_worker() {
+    let mut world = level(3);
+    let ids = world.define(vec![job("a", json!({"retries": 0}))]);
+    let worker = world.worker("w", 1, Script::Silent);
+    world.batch(ids[0], None);
+    world.restored(1_000);
+    world.events();
+    leaves(&mut world, &worker, EMPTY);
+    expect![[r#"
+        w leaving
+    "#]]
+    .assert_eq(&world.told());
+    assert_eq!(world.partition, world.folded());
+}
+
+/// What a worker held that has left is taken back as that, also where its next life registers before it is.
+#[test]
+fn next_life_takes_nothing_back_that_the_last_one_has_left() {
+    let mut world = level(3);
+    let ids = world.define(vec![job("a", json!({"retries": 0}))]);
+    let worker = world.worker("w", 1, Script::Silent);
+    world.batch(ids[0], None);
+    let token = world.played(&worker).last_token();
+    let request = world.played(&worker).request(token);
+    world.say(request);
+    world.events();
+    let Command::Worker(WorkerCommand::Heartbeat(heartbeat)) = world.played(&worker).heartbeat() else {
+        panic!("a heartbeat")
+    };
+    let left = Heartbeat { leaving: Some(EMPTY), ..heartbeat };
+    world.send(GROUP, Command::Worker(WorkerCommand::Heartbeat(left)));
+    let again = world.played(&worker).restart();
+    world.send(GROUP, again);
+    world.run();
+    let told = world.told();
+    let expected = "w leaving\nw left\nw registered 2\nb1 returned t1: WorkerLeaving\nb1 assigned";
+    assert!(told.starts_with(expected), "{told}");
+    assert_eq!(world.partition, world.folded());
+}
+
+/// JOB-8: what a leaving worker has not been granted of final commands goes to another one, and so do those that become due
+/// meanwhile; what it was granted stays.
+#[test]
+fn final_command_goes_to_another_worker_than_one_that_leaves() {
+    for is_due_before in [true, false] {
+        let mut world = level(3);
+        let ids = world.define(vec![job("a", json!({"final_command": "true"}))]);
+        let worker = world.worker("w", 1, Script::Run);
+        world.batch(ids[0], None);
+        let token = world.played(&worker).last_token();
+        world.played(&worker).script = Script::Silent;
+        let end = world.played(&worker).finished(token, AttemptResult::Success);
+        world.events();
+        if is_due_before {
+            world.say(end);
+            leaves(&mut world, &worker, ENDS);
+        } else {
+            leaves(&mut world, &worker, ENDS);
+            world.say(end);
+        }
+        let told = world.told();
+        assert!(!told.contains("final command not"), "{told}");
+        world.worker("x", 1, Script::Succeed);
+        let told = world.told();
+        assert!(told.contains("to x\n") && told.contains("b1 final command success"), "{told}");
+        assert_eq!(world.partition, world.folded());
+    }
+}
+
 /// Silent and holding nothing, it has left; with an attempt that stays, it is lost, and its lease counts.
 #[test]
 fn silence_of_a_leaving_worker_is_its_end() {
@@ -187,6 +259,12 @@ fn stopped_attempt_uses_no_retry() {
     world.say(end);
     let told = world.told();
     assert!(told.contains("b1 attempt 1 Failed\nb1 finished failed\n"), "{told}");
+
+    // Somebody else has sent the signal: the worker works on.
+    let (mut world, worker, token) = busy(3);
+    world.say(interrupted(token, &worker, AttemptResult::Lost));
+    let told = world.told();
+    assert!(told.contains("b1 attempt 1 Lost\nb1 finished failed\n"), "{told}");
 
     let (mut world, worker, token) = busy(3);
     world.kill(BatchId::mint(1, GROUP));

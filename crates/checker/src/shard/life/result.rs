@@ -1,7 +1,7 @@
 //! The end of a batch: with which result it may end, what is forgotten then, and what a person says of it.
 
 use tidemill_model::{
-    Actor, AttemptResult, BatchCommand, BatchEvent, BatchId, BatchResult, Command, JobId, Timestamp,
+    Actor, AttemptResult, BatchCommand, BatchEvent, BatchId, BatchResult, Command, JobId, Timestamp, WorkerId,
 };
 
 use super::super::Shard;
@@ -47,7 +47,9 @@ impl Shard {
                 format!("the final command of {id} is called, though it had an attempt, or asks for none");
             at.breaks(Invariant::FinalCommandsOnce, why);
         }
-        self.due_finals.extend(Due::of(&batch, is_called, at).map(|due| (id, due)));
+        let leaves = |ran: &WorkerId| self.workers.get(ran).is_some_and(|known| known.leaving);
+        let due = Due::of(&batch, is_called, at).map(|due| (id, due.with(leaves)));
+        self.due_finals.extend(due);
         let removed = self.jobs.get(&batch.job).is_none_or(|job| job.removed);
         if !result.satisfies() && !removed {
             self.late.extend(Ended::of(&batch).map(|ended| (id, ended)));

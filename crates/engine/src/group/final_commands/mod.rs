@@ -7,7 +7,8 @@
 //! It goes to the worker of the batch's last attempt, with a token of its own and the handshake of an attempt, and is
 //! granted once: so it runs at most once, and where it did not, that is on record. That of a batch that never had an
 //! attempt goes to the first worker that may run the job and has a free slot, within the time in which a worker has to
-//! start. Its `BatchFinished` says that it is due: batches that ended so on record before had none.
+//! start. Its `BatchFinished` says that it is due: batches that ended so on record before had none. The same becomes of one whose
+//! worker leaves before it is granted ([`GroupShard::finals_go_on`]).
 //!
 //! *Invariant:* what is due is assigned before anything else is placed, so a final command takes over the slot of the
 //! attempt whose end ended the batch.
@@ -35,7 +36,7 @@ use crate::group::{GroupShard, Timer, alarm};
 pub(crate) struct Finals {
     /// Of batches that have just ended, and the worker of each one's last attempt.
     due: BTreeMap<BatchId, (WorkerId, Box<Ended>)>,
-    /// Of batches that ended without an attempt.
+    /// Of batches that ended without an attempt, or whose worker leaves.
     pub(in crate::group) unplaced: Unplaced,
     held: BTreeMap<Token, Box<Held>>,
     /// The workers of the last attempts of unfinished batches.
@@ -263,12 +264,39 @@ impl GroupShard {
             values,
             ending: Ending { result, attempts: batch.attempts, exit_code },
         });
-        let Some(worker) = worker else {
-            let until = self.start_by(now);
-            self.final_commands.unplaced.insert(id, until, ended);
-            return self.timers.set(until, Timer::Final(id));
-        };
-        self.final_commands.due.insert(id, (worker, ended));
+        match worker.filter(|worker| !self.workers.is_leaving(worker)) {
+            Some(worker) => drop(self.final_commands.due.insert(id, (worker, ended))),
+            None => self.final_waits(id, ended, now),
+        }
+    }
+
+    /// A worker must have room for it in time.
+    fn final_waits(&mut self, id: BatchId, ended: Box<Ended>, now: Timestamp) {
+        let until = self.start_by(now);
+        self.final_commands.unplaced.insert(id, until, ended);
+        self.timers.set(until, Timer::Final(id));
+    }
+
+    /// EXE-12: a worker leaves. What it has not been granted goes to another one, or to its next life.
+    pub(in crate::group) fn finals_go_on(&mut self, worker: &WorkerId, now: Timestamp) {
+        let of = |(id, (due_to, _)): (&BatchId, &(WorkerId, _))| (due_to == worker).then_some(*id);
+        let due: Vec<BatchId> = self.final_commands.due.iter().filter_map(of).collect();
+        for id in due {
+            if let Some((_, ended)) = self.final_commands.due.remove(&id) {
+                self.final_waits(id, ended, now);
+            }
+        }
+        let is_waiting =
+            |token: &Token| self.final_commands.holds(*token) && !self.final_commands.is_granted(*token);
+        let assigned: Vec<Token> = self.tokens_of(worker).filter(is_waiting).collect();
+        for token in assigned {
+            let Some(held) = self.final_commands.held.remove(&token) else { continue };
+            if let Phase::Assigned { start_by } = held.phase {
+                self.timers.cancel(start_by, Timer::StartBy(token));
+            }
+            self.workers.count(worker, &demand(&held.of.definition), token, false);
+            self.final_waits(held.batch, Box::new(held.of), now);
+        }
     }
 
     pub(crate) fn final_assigned(

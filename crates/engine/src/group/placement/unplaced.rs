@@ -1,7 +1,8 @@
-//! JOB-8: the final commands of batches that ended without an attempt, until a worker has room for them.
+//! JOB-8: the final commands of batches that ended without an attempt, or whose worker leaves, until a worker has room for them.
 //!
 //! ```text
-//!  BatchFinished(final_command) ──► waits ──► FinalCommandAssigned, as any other
+//!  BatchFinished(final_command) ──┬► waits ──► FinalCommandAssigned, as any other
+//!  WorkerLeaving ─────────────────┘   │
 //!                                     └──► FinalCommandNotRun: no free slot in time, too many wait, no right to the
 //!                                          account; and an alarm
 //! ```
@@ -89,8 +90,11 @@ impl GroupShard {
 
     pub(crate) fn final_not_placed(&self, id: BatchId) -> Vec<Event> {
         let Some(ended) = self.final_commands.unplaced.get(id) else { return Vec::new() };
-        let why = "the batch had no attempt, and no worker that may run its job had a free slot in time";
-        not_run(id, ended, why.to_owned())
+        let why = match ended.ending.attempts {
+            0 => "the batch had no attempt",
+            _ => "the worker of the last attempt was stopped",
+        };
+        not_run(id, ended, format!("{why}, and no worker that may run its job had a free slot in time"))
     }
 }
 

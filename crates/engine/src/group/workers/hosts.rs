@@ -112,20 +112,17 @@ impl Workers {
         self.by_host.get(host).into_iter().flatten()
     }
 
-    pub(super) fn apply_host(&mut self, event: &WorkerEvent) {
-        match event {
-            WorkerEvent::HostDrained { host, .. } => {
-                self.drained_hosts.insert(host.clone(), DrainedHost::default());
-            }
-            WorkerEvent::HostEmptied { host } => {
-                if let Some(drained) = self.drained_hosts.get_mut(host) {
-                    drained.is_emptied = true;
-                }
-            }
-            WorkerEvent::HostResumed { host, .. } => {
-                self.drained_hosts.remove(host);
-            }
-            _ => {}
+    pub(super) fn host_drained(&mut self, host: &str) {
+        self.drained_hosts.entry(host.to_owned()).or_default();
+    }
+
+    pub(super) fn host_emptied(&mut self, host: &str) {
+        if let Some(drained) = self.drained_hosts.get_mut(host) {
+            drained.is_emptied = true;
         }
+    }
+
+    pub(super) fn host_resumed(&mut self, host: &str) {
+        self.drained_hosts.remove(host);
     }
 }

@@ -9,8 +9,8 @@
 //! worker is silent in the end, and what it ended is lost.
 
 use tidemill_model::{
-    AttemptEvent, AttemptOutcome, AttemptResult, BatchId, Event, Heartbeat, Incarnation, Level, Token,
-    WorkerEvent, WorkerId,
+    AttemptEvent, AttemptOutcome, AttemptResult, BatchId, Event, Heartbeat, Incarnation, Level, Timestamp,
+    Token, WorkerEvent, WorkerId,
 };
 
 use super::settle::SettleCause;
@@ -69,13 +69,15 @@ impl GroupShard {
         !self.workers.has_dead_life(worker) && self.tokens_of(worker).all(|token| is_covered(&token))
     }
 
-    pub(super) fn worker_leaves(&mut self, worker: &WorkerId) {
+    pub(super) fn worker_leaves(&mut self, worker: &WorkerId, now: Timestamp) {
+        self.finals_go_on(worker, now);
         if !self.workers.has_dead_life(worker) {
             self.unsettle(worker, SettleCause::Leaving);
         }
     }
 
-    /// Whether the end of an attempt is its worker's own doing, for it was stopped; then it uses up no retry.
+    /// Whether the end of an attempt is its worker's own doing, for it was stopped; then it uses up no retry. A worker that is
+    /// heard of and does not leave was not stopped: somebody else, the job itself perhaps, has sent the signal.
     pub(in crate::group) fn interruption(
         &self,
         (id, token): (BatchId, Token),
@@ -85,11 +87,24 @@ impl GroupShard {
         planted!(StopUsesUpRetry => return None);
         let is_killed = || self.batches.get(&id).is_some_and(|batch| batch.kill().is_some());
         let counts = !said || outcome.result != AttemptResult::Lost || !self.records_departures();
-        if counts || is_killed() {
+        if counts || is_killed() || !self.was_stopped(id, worker) {
             return None;
         }
         let worker = worker.clone();
         Some(AttemptEvent::Interrupted { batch: id, token, worker }.into())
+    }
+
+    /// Whether the life of the worker that began the batch leaves, or is over.
+    fn was_stopped(&self, id: BatchId, worker: &WorkerId) -> bool {
+        let Some(known) = self.workers.get(worker).filter(|known| !known.leaving && !known.expired) else {
+            return true;
+        };
+        let began = self.batches.get(&id).and_then(|batch| match &batch.phase {
+            Phase::Granted(grant) => Some(&grant.incarnation),
+            Phase::Assigned { right, .. } => right.as_ref().map(|right| &right.of.incarnation),
+            Phase::Waiting | Phase::Pausing { .. } | Phase::Ready { .. } => None,
+        });
+        began.is_some_and(|life| *life != known.incarnation)
     }
 }
 
@@ -99,7 +114,10 @@ fn is_of_life(batch: &Batch, life: &Incarnation) -> bool {
         Phase::Assigned { right, .. } => {
             right.as_ref().is_none_or(|right| right.of.incarnation == *life && !right.is_by_word())
         }
-        Phase::Granted(grant) => grant.incarnation == *life && !grant.started,
+        // What a restore holds was granted to a question that nobody asked: of what became of it the log knows nothing.
+        Phase::Granted(grant) => {
+            grant.incarnation == *life && !grant.started && !grant.nonce.as_str().is_empty()
+        }
         Phase::Waiting | Phase::Pausing { .. } | Phase::Ready { .. } => true,
     }
 }

@@ -142,7 +142,7 @@ impl GroupShard {
             }
             WorkerEvent::Leaving { worker, .. } => {
                 self.workers.turn(now, worker, |worker| worker.leaving = true);
-                self.worker_leaves(worker);
+                self.worker_leaves(worker, now);
             }
             WorkerEvent::Left { worker, .. } => {
                 self.workers.turn(now, worker, |worker| worker.expired = true);
@@ -152,9 +152,9 @@ impl GroupShard {
             WorkerEvent::Resumed { worker } => {
                 self.workers.turn(now, worker, |worker| worker.drained = false)
             }
-            WorkerEvent::HostDrained { .. }
-            | WorkerEvent::HostEmptied { .. }
-            | WorkerEvent::HostResumed { .. } => self.workers.apply_host(event),
+            WorkerEvent::HostDrained { host, .. } => self.workers.host_drained(host),
+            WorkerEvent::HostEmptied { host } => self.workers.host_emptied(host),
+            WorkerEvent::HostResumed { host, .. } => self.workers.host_resumed(host),
             WorkerEvent::Unready { worker, reason, .. } => {
                 self.workers.turn(now, worker, |worker| worker.unready = Some(reason.as_str().into()));
             }
@@ -315,9 +315,7 @@ impl GroupShard {
         };
         self.workers.insert(worker.clone(), known);
         self.workers.turn(now, worker, |_| {});
-        let dead =
-            self.workers.unsettled.get(worker).is_some_and(|left| left.because == SettleCause::Expired);
-        match (same_life, dead) {
+        match (same_life, self.workers.has_dead_life(worker)) {
             // What its dead life had is ended whoever the worker is now.
             (_, true) => {}
             // A repeat says nothing new of what an earlier life had.

@@ -67,9 +67,9 @@ impl Workers {
         self.is_of_earlier_life(worker, token) && self.unsettled.get(worker).is_some_and(expired)
     }
 
-    /// Whether attempts of a life whose lease is over are still to be ended.
+    /// Whether what a life held that is over, or has left, is still to be taken back.
     pub(crate) fn has_dead_life(&self, worker: &WorkerId) -> bool {
-        self.unsettled.get(worker).is_some_and(|unsettled| unsettled.because == SettleCause::Expired)
+        self.unsettled.get(worker).is_some_and(|unsettled| unsettled.because.leaves_nothing())
     }
 
     /// The worker lives after all: what was not taken from it yet stays, but not what an earlier life had.
