@@ -97,6 +97,13 @@ impl Fixture {
         all.filter(|entry| entry.file_type().unwrap().is_dir()).map(|entry| entry.path()).collect()
     }
 
+    /// As [`Self::stop`], where shims have a group of their own.
+    fn end_shims(self) {
+        let Self { executor, .. } = self;
+        executor.stop();
+        executor.join();
+    }
+
     fn stop(self) {
         let groups = self.groups();
         assert_eq!(self.groups_of_attempts(), [""; 0].map(PathBuf::from), "the groups of attempts are gone");
@@ -300,6 +307,54 @@ fn shim_is_outside_of_the_group() {
     let (outcome, _, stdout) = fixture.run(memory(64), &script);
     assert_eq!((outcome.exit_code, &*stdout), (Some(1), "0\n1\n0\n"));
     fixture.stop();
+}
+
+/// A group of this name in each tree, which somebody else has made.
+struct Apart(Vec<PathBuf>);
+
+impl Apart {
+    fn make(name: &str) -> Self {
+        let roots = ["", "memory", "pids", "cpu"].map(|tree| PathBuf::from("/sys/fs/cgroup").join(tree));
+        let trees = roots.iter().filter(|root| root.join("cgroup.procs").exists());
+        let dirs: Vec<PathBuf> = trees.map(|root| root.join(name)).collect();
+        dirs.iter().for_each(|dir| fs::create_dir(dir).unwrap());
+        Self(dirs)
+    }
+}
+
+impl Drop for Apart {
+    fn drop(&mut self) {
+        self.0.iter().for_each(|dir| drop(fs::remove_dir(dir)));
+    }
+}
+
+/// EXE-10, EXE-2: where a place is named for attempts, none of them is in the executor's own group, with limits or without, and
+/// neither are their shims: the executor's group can be taken down and made again while they run.
+#[test]
+fn attempts_are_apart_from_the_executor_where_a_place_is_named() {
+    let name = format!("tidemill-apart-{}", std::process::id());
+    let apart = Apart::make(&name);
+    let script = "grep -c tidemill-apart /proc/self/cgroup; cat /proc/self/cgroup; cat /proc/$PPID/cgroup";
+    for limits in [Limits::default(), memory(64)] {
+        let place = Some(format!("/{name}"));
+        let mut fixture = Fixture::with(|config| config.cgroup = place);
+        let (shims, own) = (
+            format!("/{name}/tidemill-{}/shims", fixture.me.worker),
+            format!("/tidemill-{}/4097", fixture.me.worker),
+        );
+        let (outcome, _, stdout) = fixture.run(limits, script);
+        assert_eq!(outcome.result, AttemptResult::Success, "{stdout}");
+        assert_eq!(stdout.lines().next(), Some(&*apart.0.len().to_string()), "{stdout}");
+        assert!(stdout.contains(&shims), "{stdout}");
+        assert_eq!(stdout.contains(&own), limits.memory_mb.is_some(), "{stdout}");
+        assert!(
+            fixture
+                .groups()
+                .iter()
+                .all(|dir| dir.starts_with("/sys/fs/cgroup") && dir.to_string_lossy().contains(&name))
+        );
+        fixture.end_shims();
+    }
 }
 
 /// EXE-2: groups that dead shims have left are removed when the worker starts again.
