@@ -26,6 +26,10 @@ pub struct Limits {
     /// What its log keeps of its standard output, and as much of its errors, MiB.
     #[schemars(range(min = 1, max = bounds::OUTPUT_MB))]
     pub output_mb: Option<u32>,
+    /// Run time, seconds. An attempt that runs longer is ended, TERM first, and is *timed out*. A job names it as
+    /// `execution_timeout_s`.
+    #[schemars(range(min = 1, max = bounds::TIMEOUT_S))]
+    pub run_time_s: Option<u32>,
 }
 
 /// One of the limits.
@@ -43,12 +47,21 @@ pub enum LimitKind {
     OpenFiles,
     /// `output_mb`
     Output,
+    /// `run_time_s`
+    RunTime,
 }
 
 impl LimitKind {
     /// All of them, in the order of the fields.
-    pub const ALL: [Self; 6] =
-        [Self::Memory, Self::MemoryAlarm, Self::Cpu, Self::Processes, Self::OpenFiles, Self::Output];
+    pub const ALL: [Self; 7] = [
+        Self::Memory,
+        Self::MemoryAlarm,
+        Self::Cpu,
+        Self::Processes,
+        Self::OpenFiles,
+        Self::Output,
+        Self::RunTime,
+    ];
 
     /// The field of [`Limits`] that says it.
     #[must_use]
@@ -60,6 +73,7 @@ impl LimitKind {
             Self::Processes => "processes",
             Self::OpenFiles => "open_files",
             Self::Output => "output_mb",
+            Self::RunTime => "run_time_s",
         }
     }
 
@@ -72,6 +86,7 @@ impl LimitKind {
             Self::Processes => (1, bounds::PROCESSES),
             Self::OpenFiles => bounds::OPEN_FILES,
             Self::Output => (1, bounds::OUTPUT_MB),
+            Self::RunTime => (1, bounds::TIMEOUT_S),
         }
     }
 }
@@ -87,6 +102,7 @@ impl Limits {
             LimitKind::Processes => self.processes,
             LimitKind::OpenFiles => self.open_files,
             LimitKind::Output => self.output_mb,
+            LimitKind::RunTime => self.run_time_s,
         }
     }
 
@@ -100,6 +116,7 @@ impl Limits {
             processes: limit(LimitKind::Processes),
             open_files: limit(LimitKind::OpenFiles),
             output_mb: limit(LimitKind::Output),
+            run_time_s: limit(LimitKind::RunTime),
         }
     }
 

@@ -158,8 +158,8 @@ pub struct JobSpec {
     pub memory_mb: Option<u32>,
     /// What all processes of an attempt may use together: `memory_mb` (beyond it they are ended), `memory_alarm_mb` (beyond it an alarm
     /// is raised), `cpu_percent` (100 is one processor), `processes`, `open_files` of each process, and `output_mb` that the
-    /// log keeps of each stream. The group may set defaults, and the most that a job may name. Not to be confused with the field
-    /// `memory_mb`, which keeps memory of the worker free for a batch.
+    /// log keeps of each stream. Its run time is `execution_timeout_s`. The group may set defaults, and the most that a job may name.
+    /// Not to be confused with the field `memory_mb`, which keeps memory of the worker free for a batch.
     #[serde(default, skip_serializing_if = "Limits::is_empty")]
     #[schemars(extend("default" = {}, "examples" = [{"memory_mb": 4096, "cpu_percent": 200, "processes": 256}]))]
     pub limits: Limits,
@@ -222,7 +222,8 @@ pub struct JobSpec {
     /// has succeeded, it is marked and an alarm is raised.
     #[schemars(extend("examples" = ["07:00:00"]))]
     pub not_successful_by: Option<TimeOfDay>,
-    /// Seconds that an attempt may run; one that runs longer is ended, TERM first, and counts as failed.
+    /// Seconds that an attempt may run; one that runs longer is ended, TERM first, and counts as failed. Default: what its type,
+    /// its group or the group's maximum says in `limits.run_time_s`, or none.
     #[schemars(range(min = 1, max = bounds::TIMEOUT_S))]
     #[schemars(extend("examples" = [1800]))]
     pub execution_timeout_s: Option<u32>,
@@ -258,6 +259,12 @@ pub struct JobSpec {
 }
 
 impl JobSpec {
+    /// Everything that bounds its attempts.
+    #[must_use]
+    pub fn all_limits(&self) -> Limits {
+        Limits { run_time_s: self.execution_timeout_s, ..self.limits }
+    }
+
     /// A job with nothing but what every job has.
     pub fn new(group: &GroupName, name: &JobName, job_type: &JobType) -> Self {
         let given = [("group", group.as_str()), ("name", name.as_str()), ("type", job_type.as_str())];

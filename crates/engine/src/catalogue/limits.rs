@@ -3,7 +3,9 @@
 //! *Invariant:* no definition names a limit above the maximum of its group: neither is accepted while the other stands, and a job
 //! that is on its way to a group, by a move or by an apply that is being carried out, counts as one of it.
 
-use tidemill_model::{FieldError, GroupLimits, GroupName, GroupSettings, JobSpec, Level, Limits, Rejection};
+use tidemill_model::{
+    FieldError, GroupLimits, GroupName, GroupSettings, JobSpec, Level, LimitKind, Limits, Rejection,
+};
 
 use super::Catalogue;
 
@@ -27,22 +29,19 @@ impl Catalogue {
 
     /// Whether a job may be of its group with the limits that it names.
     pub(super) fn check_limits(&self, spec: &JobSpec) -> Result<(), FieldError> {
-        if spec.limits.is_empty() {
-            return Ok(());
-        }
-        if !self.knows_limits() {
+        if !spec.limits.is_empty() && !self.knows_limits() {
             return Err(FieldError::new("limits", text(&spec.limits), TOO_EARLY));
         }
         let settings = self.groups.get(&spec.group).map(|group| &group.settings);
         let Some(limits) = settings.and_then(|settings| settings.limits.as_deref()) else { return Ok(()) };
-        match spec.limits.above(&limits.max) {
+        match spec.all_limits().above(&limits.max) {
             None => Ok(()),
             Some((kind, value, most)) => {
                 let rule = format!(
                     "is above the maximum of group {}, {most}; name less, or have an administrator raise limits.max of the group",
                     spec.group
                 );
-                Err(FieldError::new(format!("limits.{}", kind.field()), value, rule))
+                Err(FieldError::new(field_of_job(kind), value, rule))
             }
         }
     }
@@ -51,12 +50,12 @@ impl Catalogue {
     pub(super) fn check_limits_move(&self, spec: &JobSpec, to: &GroupName) -> Result<(), Rejection> {
         let settings = self.groups.get(to).map(|group| &group.settings);
         let Some(limits) = settings.and_then(|settings| settings.limits.as_deref()) else { return Ok(()) };
-        match spec.limits.above(&limits.max) {
+        match spec.all_limits().above(&limits.max) {
             None => Ok(()),
             Some((kind, value, most)) => {
-                let field = kind.field();
+                let field = field_of_job(kind);
                 let rule = format!(
-                    "the job has limits.{field} {value}, above the maximum of group {to}, {most}; lower it first, or have an \
+                    "the job has {field} {value}, above the maximum of group {to}, {most}; lower it first, or have an \
                      administrator raise limits.max of the group"
                 );
                 Err(Rejection::field("group", to, rule))
@@ -92,18 +91,27 @@ impl Catalogue {
         let coming = self.committed.iter().flat_map(|plan| plan.specs());
         let coming = coming.filter(|spec| spec.group == *name);
         let mut all = here.map(|(_, job)| &job.definition.spec).chain(coming);
-        let above = all.find_map(|spec| Some((spec, spec.limits.above(&limits.max)?)));
+        let above = all.find_map(|spec| Some((spec, spec.all_limits().above(&limits.max)?)));
         match above {
             None => Ok(()),
             Some((spec, (kind, value, most))) => {
-                let field = kind.field();
                 let rule = format!(
-                    "is below limits.{field} {value} of job {}/{}; lower that first, or name at least {value}",
-                    spec.group, spec.name
+                    "is below {} {value} of job {}/{}; lower that first, or name at least {value}",
+                    field_of_job(kind),
+                    spec.group,
+                    spec.name
                 );
-                Err(Rejection::field(format!("settings.limits.max.{field}"), most, rule))
+                Err(Rejection::field(format!("settings.limits.max.{}", kind.field()), most, rule))
             }
         }
+    }
+}
+
+/// The field of a job that names a limit.
+fn field_of_job(kind: LimitKind) -> String {
+    match kind {
+        LimitKind::RunTime => "execution_timeout_s".to_owned(),
+        kind => format!("limits.{}", kind.field()),
     }
 }
 

@@ -121,6 +121,7 @@ fn limits_that_mean_nothing_are_refused() {
         json!({"open_files": 3}),
         json!({"cpu_percent": 100_001}),
         json!({"memory_mb": 100, "memory_alarm_mb": 100}),
+        json!({"run_time_s": 60}),
     ] {
         told += &rejection(&world.apply(vec![limited("a", limits)]));
         told += "\n";
@@ -131,6 +132,7 @@ fn limits_that_mean_nothing_are_refused() {
         invalid: jobs[0].limits.open_files: "3": must be 16 to 1048576; leave it out for none
         invalid: jobs[0].limits.cpu_percent: "100001": must be 1 to 100000; leave it out for none
         invalid: jobs[0].limits.memory_alarm_mb: "100": must be below limits.memory_mb, 100, beyond which processes are ended
+        invalid: jobs[0].limits.run_time_s: "60": is named execution_timeout_s in a job; name it there
         invalid: jobs[0].limits.processes: "5": has no effect on a job of type noop, which runs no process; leave it out"#]].assert_eq(&told);
 }
 
@@ -184,6 +186,23 @@ fn no_job_is_above_the_maximum_of_its_group() {
         invalid: settings.limits.max.memory_mb: "99": is below limits.memory_mb 100 of job g/a; lower that first, or name at least 100
         invalid: settings.limits.default.memory_mb: "101": is above settings.limits.max, 100; lower it, or raise the maximum
         invalid: group: "small": the job has limits.memory_mb 100, above the maximum of group small, 50; lower it first, or have an administrator raise limits.max of the group"#]].assert_eq(&told);
+}
+
+/// EXE-2, TMO-5: the same of the run time, which a job names as its execution timeout.
+#[test]
+fn no_job_runs_longer_than_its_group_allows() {
+    let mut world = World::new();
+    raise(&mut world);
+    let long =
+        |seconds: u32| job("a", json!({"type": "shell", "command": "x", "execution_timeout_s": seconds}));
+    assert!(matches!(define(&mut world, "g", json!({"max": {"run_time_s": 60}})), Outcome::Answered(_)));
+    let mut told = rejection(&world.apply(vec![long(61)]));
+    world.define(vec![long(60)]);
+    told += "\n";
+    told += &rejection(&define(&mut world, "g", json!({"max": {"run_time_s": 59}})));
+    expect![[r#"
+        invalid: jobs[0].execution_timeout_s: "61": is above the maximum of group g, 60; name less, or have an administrator raise limits.max of the group
+        invalid: settings.limits.max.run_time_s: "59": is below execution_timeout_s 60 of job g/a; lower that first, or name at least 60"#]].assert_eq(&told);
 }
 
 /// Rule 13: the shard of a new group has the level of limits before it has limits.

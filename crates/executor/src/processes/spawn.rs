@@ -14,6 +14,16 @@ use crate::shim::{KillCause, Lease, Order};
 use crate::worker::{Input, ProcessEnd};
 use crate::{disk, environment, plain_file};
 
+/// What the job says, up to the group's maximum, and else its type or group. That of a final command is the same for all.
+fn run_time_ms(spec: &RunSpec, resolved: &Limits) -> Option<u64> {
+    let ms = |seconds: Option<u32>| seconds.map(|seconds| u64::from(seconds) * 1_000);
+    match (spec.execution_timeout_ms, &spec.ending) {
+        (own_ms, Some(_)) => own_ms,
+        (Some(own_ms), None) => ms(spec.group_limits.max.run_time_s).into_iter().chain([own_ms]).min(),
+        (None, None) => ms(resolved.run_time_s),
+    }
+}
+
 impl Shared {
     pub(super) fn spawn(&self, spec: &RunSpec, lease: Option<Lease>, grace_ms: u64) {
         let token = spec.token;
@@ -56,9 +66,11 @@ impl Shared {
         let (worker, key) = (&self.setup.worker, &self.setup.signing_key);
         env.extend(environment::of_attempt(spec, worker, &self.setup.config.api_url, key, &dir.values()));
         let limits = limits::resolve(&spec.limits, &config.limits, &spec.group_limits);
+        let limit_ms = run_time_ms(spec, &limits);
         let of_job = limits.output_mb.map(|mb| u64::from(mb) << 20);
         let output_max_bytes = self.setup.config.output_max_bytes().into_iter().chain(of_job).min();
-        let limits = Limits { output_mb: None, ..limits };
+        // The shim keeps these two by other means.
+        let limits = Limits { output_mb: None, run_time_s: None, ..limits };
         let limits = (!limits.is_empty())
             .then(|| Box::new(ShimLimits { limits, tree: self.setup.groups.tree.clone() }));
         Ok(ShimSpec {
@@ -66,7 +78,7 @@ impl Shared {
             env,
             grace_ms,
             lease,
-            limit_ms: spec.execution_timeout_ms,
+            limit_ms,
             run_as: spec
                 .run_as
                 .as_ref()

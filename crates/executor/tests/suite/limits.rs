@@ -309,6 +309,23 @@ fn shim_is_outside_of_the_group() {
     fixture.stop();
 }
 
+/// EXE-2, TMO-5: the run time of a job without one of its own is that of its group, and no job's is above the group's maximum.
+#[test]
+fn run_time_is_limited_by_the_group() {
+    let run_time = |run_time_s| Limits { run_time_s, ..Limits::default() };
+    for (own_ms, default, max) in
+        [(None, Some(1), None), (None, None, Some(1)), (Some(60_000), None, Some(1))]
+    {
+        let mut fixture = Fixture::with(|_| ());
+        let group_limits = GroupLimits { default: run_time(default), max: run_time(max) };
+        let run = RunSpec { group_limits, execution_timeout_ms: own_ms, ..spec(TOKEN, "shell", "sleep 60") };
+        fixture.owner.grant(&fixture.me, &run);
+        fixture.owner.hear_started(TOKEN);
+        assert_eq!(fixture.end().0.result, AttemptResult::TimedOut);
+        fixture.stop();
+    }
+}
+
 /// A group of this name in each tree, which somebody else has made.
 struct Apart(Vec<PathBuf>);
 

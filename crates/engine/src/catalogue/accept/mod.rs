@@ -208,6 +208,10 @@ fn check_limits_of(spec: &JobSpec) -> Result<(), FieldError> {
             format!("has no effect on a job of type {}, which runs no process; leave it out", spec.job_type);
         return Err(FieldError::new(format!("limits.{}", kind.field()), value, rule));
     }
+    if let Some(seconds) = spec.limits.run_time_s {
+        let rule = "is named execution_timeout_s in a job; name it there";
+        return Err(FieldError::new("limits.run_time_s", seconds, rule));
+    }
     check_each("limits", &spec.limits)
 }
 
