@@ -136,6 +136,7 @@ impl Fixture {
             worker_private_key: hex(&worker_key().to_bytes()),
         });
         config.shim = vec![own, "--shim".to_owned()];
+        config.keep_jobs_on_stop = true;
         let (stop, stopped) = bounded(1);
         let log = Arc::clone(&self.log);
         let run = move || {
@@ -246,12 +247,17 @@ impl Fixture {
         self.projector.wait_for_feed(&self.log, events)
     }
 
-    pub(crate) fn stop(mut self) -> anyhow::Result<()> {
+    /// Stops the executor. What runs goes on.
+    pub(crate) fn stop_work(&mut self) {
         if let Some((stop, thread)) = self.executor.take() {
             drop(stop);
             // A panic there was printed there.
             let _ = thread.join();
         }
+    }
+
+    pub(crate) fn stop(mut self) -> anyhow::Result<()> {
+        self.stop_work();
         self.submitter.stop();
         self.dispatcher.stop()?;
         self.projector.stop();

@@ -23,6 +23,7 @@ mod report;
 mod requests;
 mod row;
 mod run;
+mod running;
 mod target;
 mod usage;
 mod waiting;

@@ -181,6 +181,7 @@ the end of the journal. *embedded* is the log on SQLite, every commit durable; *
 | processes | `sh` with a text that does nothing, at most 32 at once, each attempt's directory and files on a file system in memory | batches | from generated to finished, all of them being there at once |
 | processes-on-disk | the same, on the disk | batches | likewise |
 | process-latency | the same, one at a time, on the disk | batches | from submitted to started |
+| running | 1,000 attempts run at once, on the disk, and do nothing for 20 s; then the executor is stopped, its next process is started with the same data directory, and takes them over | attempts taken over | |
 | placement | 100,000 batches come evenly, 2,000 a second; 1,000 workers with four slots each, of which three are free | batches | from ready until a worker has read of its assignment |
 | placement-backlog | 100,000 batches are ready before there is a worker; then 1,000 workers with one slot each | batches | from the report of an end until a worker has read of the next assignment, which takes its slot |
 | waiting | 1,000,000 batches by hand, each waits for a path, ten for the same one, no worker; then paths come that one batch waits for, and one that 10,000 wait for | batches generated | from a path's report sent until its record can be read, of paths with one waiter |

@@ -47,8 +47,8 @@ pub(crate) struct Stopwatch {
 /// What the clock showed when it was stopped.
 pub(crate) struct Lap {
     pub(crate) seconds: f64,
-    cpu_s: f64,
-    peak_rss_mb: f64,
+    pub(crate) cpu_s: f64,
+    pub(crate) peak_rss_mb: f64,
 }
 
 impl Stopwatch {
@@ -80,8 +80,12 @@ impl Run<'_> {
         self.warm_up()?;
         let lap = self.send_and_finish(n, "shell", Some(raw::PROGRAM))?;
         let times_ms = lives(&self.history()?);
+        self.row(n, lap, times_ms, self.processes_limit(n)?)
+    }
+
+    pub(crate) fn processes_limit(&self, n: usize) -> anyhow::Result<Raw> {
         let limit = raw::processes_per_second(self.attempts, n, PROCESSES_AT_ONCE)?;
-        self.row(n, lap, times_ms, Raw { limit, unit: "processes/s" })
+        Ok(Raw { limit, unit: "processes/s" })
     }
 
     pub(crate) fn chain(&self, n: usize) -> anyhow::Result<Row> {

@@ -4,6 +4,7 @@ use crate::fairness::{BESIDE_ALONE, RELEASES_BEYOND, TOGETHER_ALONE};
 use crate::files::{APPLIED, VALIDATED};
 use crate::pull::GROWTH;
 use crate::row::Row;
+use crate::running::{ADOPTED, MEMORY};
 
 /// One figure that is to be reached.
 struct Target {
@@ -37,6 +38,10 @@ enum Figure {
     TogetherAlone,
     /// Slots that became free beyond what was declared.
     Beyond,
+    /// Of a shim.
+    ShimKib,
+    /// Of all attempts that run.
+    Adopted,
     /// Of all files, without a server.
     Validated,
     /// Of all files, as one.
@@ -64,7 +69,7 @@ const fn target(workload: &'static str, backend: Option<&'static str>, figure: F
 const EMBEDDED: Option<&str> = Some("embedded");
 const KAFKA: Option<&str> = Some("kafka");
 
-const TARGETS: [Target; 28] = [
+const TARGETS: [Target; 30] = [
     target("lifecycle", EMBEDDED, Figure::PerSecond, 30_000.0),
     target("lifecycle", KAFKA, Figure::PerSecond, 15_000.0),
     target("chain", EMBEDDED, Figure::MsPerHop, 0.4),
@@ -79,6 +84,8 @@ const TARGETS: [Target; 28] = [
     target("lag", None, Figure::LagP99Ms, 1_000.0),
     target("processes", EMBEDDED, Figure::Ratio, 0.7),
     target("processes", KAFKA, Figure::Ratio, 0.5),
+    target("running", None, Figure::ShimKib, 1_024.0),
+    target("running", None, Figure::Adopted, 2.0),
     target("placement", None, Figure::P99Ms, 100.0),
     target("placement-backlog", None, Figure::P99Ms, 100.0),
     target("waiting", None, Figure::BytesPerWaiting, 500.0),
@@ -129,6 +136,8 @@ impl Figure {
             Figure::BesideAlone => row.figure(BESIDE_ALONE),
             Figure::TogetherAlone => row.figure(TOGETHER_ALONE),
             Figure::Beyond => row.figure(RELEASES_BEYOND),
+            Figure::ShimKib => row.figure(MEMORY),
+            Figure::Adopted => row.figure(ADOPTED),
             Figure::Validated => row.figure(VALIDATED),
             Figure::Applied => row.figure(APPLIED),
             Figure::Growth => row.figure(GROWTH),
@@ -153,6 +162,8 @@ impl Figure {
             Figure::BesideAlone => format!("{value:.2} times as long as alone, 99 of 100"),
             Figure::TogetherAlone => format!("{value:.2} times as long as alone, coming together, 99 of 100"),
             Figure::Beyond => format!("{value:.0} slots beyond the bound"),
+            Figure::ShimKib => format!("{value:.0} KiB for a shim"),
+            Figure::Adopted => format!("{value:.2} s until all are taken over"),
             Figure::Validated => format!("{value:.2} s until all are checked"),
             Figure::Applied => format!("{value:.2} s until all are applied"),
             Figure::RequestP99Ms => format!("{value:.2} ms of a request, 99 of 100"),

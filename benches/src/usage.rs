@@ -1,5 +1,6 @@
 //! What this process and those it has started have used.
 
+use std::collections::HashMap;
 use std::fs;
 
 /// Clock ticks per second in what `/proc` tells: the same on every Linux.
@@ -34,6 +35,36 @@ pub(crate) fn peak_mb_of(process: u32) -> f64 {
     status_kib(&process.to_string(), "VmHWM:") / 1024.0
 }
 
+/// What this process and all below it have used.
+pub(crate) struct Tree {
+    /// Processor seconds, those of the dead that somebody has waited for among them.
+    pub(crate) cpu_s: f64,
+    /// Memory of those below that run this program, where each has its share of what several have, KiB.
+    pub(crate) shims_kib: f64,
+}
+
+impl Tree {
+    /// So far.
+    pub(crate) fn now() -> Self {
+        let own = std::process::id();
+        let parents: HashMap<u32, u32> = processes().map(|(id, stat)| (id, stat.parent)).collect();
+        let is_below = |id: u32| {
+            std::iter::successors(Some(id), |id| parents.get(id).copied())
+                .take_while(|id| *id > 1)
+                .any(|id| id == own)
+        };
+        let program = fs::read_link("/proc/self/exe").ok();
+        let mut tree = Self { cpu_s: 0.0, shims_kib: 0.0 };
+        for (id, stat) in processes().filter(|(id, _)| is_below(*id)) {
+            tree.cpu_s += stat.cpu_s;
+            if id != own && fs::read_link(format!("/proc/{id}/exe")).ok() == program {
+                tree.shims_kib += line_kib(&format!("/proc/{id}/smaps_rollup"), "Pss:");
+            }
+        }
+        tree
+    }
+}
+
 struct Stat {
     parent: u32,
     /// Its own, and that of all it has waited for.
@@ -41,10 +72,13 @@ struct Stat {
 }
 
 fn living_children(parent: u32) -> impl Iterator<Item = Stat> {
+    processes().map(|(_, stat)| stat).filter(move |stat| stat.parent == parent)
+}
+
+fn processes() -> impl Iterator<Item = (u32, Stat)> {
     let entries = fs::read_dir("/proc").into_iter().flatten();
     let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-    let processes = names.filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()));
-    processes.filter_map(|name| stat(&name)).filter(move |stat| stat.parent == parent)
+    names.filter_map(|name| Some((name.parse().ok()?, stat(&name)?)))
 }
 
 fn stat(process: &str) -> Option<Stat> {
@@ -59,7 +93,11 @@ fn parse(stat: &str) -> Option<Stat> {
 }
 
 fn status_kib(process: &str, name: &str) -> f64 {
-    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    line_kib(&format!("/proc/{process}/status"), name)
+}
+
+fn line_kib(file: &str, name: &str) -> f64 {
+    let status = fs::read_to_string(file).unwrap_or_default();
     let line = status.lines().find(|line| line.starts_with(name));
     line.and_then(|line| line.split_whitespace().nth(1)).and_then(|n| n.parse().ok()).unwrap_or(0.0)
 }

@@ -9,6 +9,7 @@ use crate::place;
 use crate::pull::{self, Pulls};
 use crate::row::Row;
 use crate::run::Run;
+use crate::running;
 
 /// Processes at once, of the program that processes are measured with.
 pub(crate) const PROCESSES_AT_ONCE: u32 = 32;
@@ -34,6 +35,8 @@ pub(crate) enum Workload {
     ProcessesOnDisk,
     /// One real process at a time.
     ProcessLatency,
+    /// 1,000 attempts that run and do nothing, and an executor that is started again.
+    Running,
     /// 1,000 workers, and 100,000 batches that come while slots are free.
     Placement,
     /// 1,000 workers, and 100,000 batches that are ready before.
@@ -88,7 +91,7 @@ impl Workload {
 
     /// Whether its attempts have processes.
     pub(crate) fn has_processes(self) -> bool {
-        matches!(self, Self::Processes | Self::ProcessesOnDisk | Self::ProcessLatency)
+        matches!(self, Self::Processes | Self::ProcessesOnDisk | Self::ProcessLatency | Self::Running)
     }
 
     /// Whether an executor works; the others have no worker, or start their own.
@@ -115,6 +118,9 @@ impl Workload {
         if let Some(pulls) = self.pulls() {
             return pull::measure(pulls, &self.name(), backend, scale);
         }
+        if self == Self::Running {
+            return running::measure(self, backend, 1_000 / scale);
+        }
         if self == Self::Files {
             return files::measure(&self.name(), backend, 10_000 / scale);
         }
@@ -140,13 +146,14 @@ impl Workload {
             Self::Waiting => run.waiting(1_000_000 / scale, 10_000 / scale),
             Self::Fairness => run.fairness(100_000 / scale),
             Self::Ageing => run.ageing(),
-            Self::Files
+            Self::Running
+            | Self::Files
             | Self::Pull1
             | Self::Pull16
             | Self::Pull64
             | Self::Pull256
             | Self::PullEmpty
-            | Self::PullWakeUp => unreachable!("measured from outside"),
+            | Self::PullWakeUp => unreachable!("measured before"),
         }?;
         fixture.stop()?;
         Ok(row)
