@@ -14,6 +14,14 @@ use crate::coverage::Stats;
 use crate::known_pulls::KnownPulls;
 use crate::oracle::condition_of;
 
+/// A final command that a worker has.
+#[derive(Debug)]
+pub(crate) struct Final {
+    batch: BatchId,
+    worker: WorkerId,
+    is_granted: bool,
+}
+
 #[derive(Debug, Default)]
 pub(crate) struct Known {
     pub(crate) groups: BTreeMap<ShardId, String>,
@@ -36,8 +44,8 @@ pub(crate) struct Known {
     /// What batches are assigned by.
     pub(crate) assigned: BTreeMap<BatchId, Token>,
     /// Final commands that have not ended.
-    pub(crate) finals: BTreeSet<Token>,
-    /// Batches that ended without an attempt, and whose final command no worker has.
+    pub(crate) finals: BTreeMap<Token, Final>,
+    /// Batches that ended without an attempt, or whose worker leaves, and whose final command no worker has.
     pub(crate) unplaced: BTreeSet<BatchId>,
     pub(crate) outcomes: BTreeMap<RequestId, Outcome>,
     /// Of requests whose outcome is not kept, but read from the state each time.
@@ -185,6 +193,10 @@ impl Known {
             Event::Worker(WorkerEvent::Registered { worker, .. }) => {
                 self.workers.insert(worker.clone(), shard);
             }
+            Event::Worker(WorkerEvent::Leaving { worker, .. }) => {
+                let waits = |_: &Token, of: &mut Final| of.worker == *worker && !of.is_granted;
+                self.unplaced.extend(self.finals.extract_if(.., waits).map(|(_, of)| of.batch));
+            }
             _ => {}
         }
     }
@@ -308,9 +320,15 @@ impl Known {
 
     fn final_command_event(&mut self, event: &FinalCommandEvent) {
         match event {
-            FinalCommandEvent::Assigned { batch, token, .. } => {
+            FinalCommandEvent::Assigned { batch, token, worker, .. } => {
                 self.unplaced.remove(batch);
-                self.finals.insert(*token);
+                let of = Final { batch: *batch, worker: worker.clone(), is_granted: false };
+                self.finals.insert(*token, of);
+            }
+            FinalCommandEvent::Granted { token, .. } => {
+                if let Some(of) = self.finals.get_mut(token) {
+                    of.is_granted = true;
+                }
             }
             FinalCommandEvent::NotRun { batch, .. } => {
                 self.unplaced.remove(batch);

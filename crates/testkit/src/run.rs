@@ -266,7 +266,7 @@ impl World {
         if let Some(rerun) = self.known.reruns.first() {
             return Err(format!("rerun {rerun} has not ended"));
         }
-        if let Some(token) = self.known.finals.first() {
+        if let Some((token, _)) = self.known.finals.first_key_value() {
             return Err(format!("final command {token} has not ended"));
         }
         if let Some(batch) = self.known.unplaced.first() {

@@ -28,7 +28,7 @@ impl Shard {
         let Some(known) = self.in_its_life(at, worker, incarnation, "gone") else { return };
         let said = std::mem::replace(&mut known.said, at.offset);
         let was_leaving = known.leaving && !known.expired;
-        (known.left, known.expired) = (true, true);
+        (known.left, known.expired) = (Some(known.incarnation.clone()), true);
         let held: Vec<BatchId> = known.held.iter().copied().collect();
         if !was_leaving {
             at.contradicts(rule, format!("worker {worker} has left, and was not leaving"), &[said]);
@@ -47,10 +47,9 @@ impl Shard {
     /// Whether an assignment may be returned because its worker leaves; of one that was granted, the worker has said so.
     pub(super) fn may_leave(&self, at: &At<'_>, held: &Assignment, is_granted: bool) -> bool {
         let Some(known) = self.workers.get(&held.worker) else { return false };
-        match is_granted {
-            true => known.left || !matches!(at.asked, Asked::Owner),
-            false => known.leaving,
-        }
+        // Also where its next life has registered before what it held was taken back.
+        let has_left = known.left.is_some() && known.left == held.incarnation;
+        has_left || if is_granted { !matches!(at.asked, Asked::Owner) } else { known.leaving }
     }
 
     /// `only_allowed_transitions`

@@ -52,9 +52,10 @@ pub(super) struct Worker {
     pub(super) expired: bool,
     /// People were warned that its lease is half over.
     warned: bool,
-    /// It was told to stop; then, it has.
+    /// It was told to stop.
     pub(super) leaving: bool,
-    pub(super) left: bool,
+    /// Its last life that has stopped.
+    pub(super) left: Option<Incarnation>,
     pub(super) drained: bool,
     pub(super) unready: bool,
     pub(super) labels: BTreeSet<WorkerLabel>,
@@ -182,7 +183,8 @@ impl Shard {
         };
         let machine = before.as_ref().map(|before| (before.overloaded, before.memory_mb));
         let (overloaded, memory_mb) = machine.unwrap_or_default();
-        let (used, held) = before.map(|before| (before.used, before.held)).unwrap_or_default();
+        let (used, held, left) =
+            before.map(|before| (before.used, before.held, before.left)).unwrap_or_default();
         let reserved = reserved.clone();
         let (incarnation, host, slots) = (incarnation.clone(), host.clone(), slots.clone());
         let (lost, expired, lived, said) = (None, false, at.now, at.offset);
@@ -199,7 +201,7 @@ impl Shard {
             expired,
             warned: false,
             leaving,
-            left: false,
+            left,
             drained,
             unready,
             labels: labels.clone(),

@@ -149,6 +149,14 @@ fn departures() -> Vec<Case> {
         ),
         case(
             Invariant::OnlyAllowedTransitions,
+            "an assignment to a life that has not left comes back as if it had",
+            held()
+                .command([of("leaving", "i"), of("left", "i"), registered("w", "j", 4)])
+                .timer([back(json!("worker_leaving"))]),
+            held().command([registered("w", "j", 4)]).timer([back(json!("worker_leaving"))]),
+        ),
+        case(
+            Invariant::OnlyAllowedTransitions,
             "a grant comes back from a worker that leaves and has not said so",
             granted().command([of("leaving", "i"), of("left", "i")]).timer([back(json!("worker_leaving"))]),
             granted().command([of("leaving", "i")]).timer([back(json!("worker_leaving"))]),
