@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use crate::happening::Happening;
+use crate::known::KnownBatch;
 use crate::log_fault::{LogFault, fault_injection};
 use crate::oracle::Oracle;
 use crate::rng::Rng;
@@ -12,8 +13,8 @@ use tidemill_checker::Invariant;
 use tidemill_dispatcher::{Life, Restoring, restored_records};
 use tidemill_log::{Kind, Payload};
 use tidemill_model::{
-    BatchEvent, Command, CommandRecord, Envelope, Event, FinalCommandEvent, Json as _, ShardCommand,
-    TaskEvent,
+    BatchCommand, BatchEvent, Command, CommandRecord, Envelope, Event, FinalCommandEvent, Json as _,
+    ShardCommand, TaskEvent, WorkerCommand, WorkerEvent,
 };
 
 /// What left the owners before speaks of records that are lost: replies, and work orders whose attempts nobody knows any more.
@@ -84,6 +85,34 @@ impl World {
         self.oracle[at] = oracle;
         for record in records {
             self.land(partition, record.into(), false);
+        }
+    }
+
+    /// Somebody has a stray ended, or lets it count for a batch of its logical time, sometimes one that cannot have it. The others end by
+    /// themselves.
+    pub(crate) fn people_decide_of_strays(&mut self, envelope: &Envelope) {
+        for recorded in &envelope.events {
+            let Event::Worker(WorkerEvent::StraysFound { worker, strays, .. }) = &recorded.event else {
+                continue;
+            };
+            for stray in strays {
+                self.stats.add("condition", "stray");
+                let mut rng = Rng::new(self.plan.seed, "stray", stray.token.0 as u64);
+                let (reason, token) = ("decided".to_owned(), stray.token);
+                let is_other = rng.chance(10);
+                let is_of = |known: &KnownBatch| {
+                    let time = (known.job, known.logical_time) == (stray.job, stray.logical_time);
+                    !known.finished && (time || is_other)
+                };
+                let batch =
+                    self.known.batches.iter().rev().find(|(_, known)| is_of(known)).map(|(id, _)| *id);
+                let command: Command = match (rng.range(0, 3), batch) {
+                    (0, _) => WorkerCommand::EndStray { worker: worker.clone(), token, reason }.into(),
+                    (1, Some(batch)) => BatchCommand::Adopt { batch, token, reason }.into(),
+                    _ => continue,
+                };
+                self.ask_later(recorded.shard, command, rng.range(50, 5_000));
+            }
         }
     }
 

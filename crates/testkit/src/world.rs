@@ -310,6 +310,7 @@ impl World {
             self.taken_back_on_record();
             self.faults_of_grants(&envelope);
             self.faults_of_assignments(&envelope);
+            self.people_decide_of_strays(&envelope);
             if self.trace.is_some() {
                 for cause in &envelope.causes {
                     self.tell(|| format!("p{partition}@{offset} cause {cause:?}"));

@@ -6,7 +6,7 @@ use expect_test::{Expect, expect};
 use tidemill_model::{
     BatchId, Command, ExternalDependencyId, GroupName, GroupSettings, Incarnation, JobId, JobName, JobType,
     Leaving, Measure, Nonce, ObservationCommand, OnSilence, PathCheck, Program, Registration, RunSpec,
-    ShardId, StartRight, Sweep, Timestamp, Token, WorkMessage, WorkerCommand, WorkerId,
+    RunningAttempt, ShardId, StartRight, Sweep, Timestamp, Token, WorkMessage, WorkerCommand, WorkerId,
 };
 
 use super::{Input, Looked, Output, ProcessEnd, Setup, Worker};
@@ -34,6 +34,7 @@ fn worker() -> Worker {
         labels: Default::default(),
         keeps: None,
         live: Vec::new(),
+        running: Vec::new(),
         signature: "s".to_owned(),
     };
     Worker::new(Setup {
@@ -124,7 +125,17 @@ fn heard(line: &str) -> Input {
     let token = |text: &str| Token(text.parse().unwrap());
     let ended =
         |of: &str, record| Input::ProcessEnded { token: token(of), end: ProcessEnd::Recorded(record) };
-    let found = |of: &str, end| Input::Found { token: token(of), end };
+    let runs = |token| RunningAttempt {
+        token,
+        batch: BatchId(1),
+        job: JobId(1),
+        logical_time: Timestamp::UNIX_EPOCH,
+        is_final: false,
+    };
+    let found = |of: &str, end: Option<ProcessEnd>| {
+        let runs = end.is_none().then(|| runs(token(of)));
+        Input::Found { token: token(of), of: runs, end }
+    };
     let looked = |of: &str, looked| Input::Looked { token: token(of), looked };
     let good = ExitRecord { exit_code: Some(0), ..ExitRecord::default() };
     let words: Vec<&str> = line.split(' ').collect();
@@ -204,6 +215,8 @@ fn show(output: Output) -> String {
     match output {
         Output::Append { tag: _, command } => match command {
             Command::Worker(WorkerCommand::Register(registration)) => {
+                let known: Vec<Token> = registration.running.iter().map(|of| of.token).collect();
+                assert_eq!(known, registration.live, "what runs is named");
                 format!("register {}, live {:?}", registration.incarnation, registration.live)
             }
             Command::Worker(WorkerCommand::Heartbeat(heartbeat)) => match heartbeat.leaving {
