@@ -119,23 +119,20 @@ fn heard_of_machine(words: &[&str]) -> Option<Input> {
     })
 }
 
+/// An attempt of an earlier life, which is named where it runs.
+fn found(token: Token, end: Option<ProcessEnd>) -> Input {
+    let (batch, job, logical_time) = (BatchId(1), JobId(1), Timestamp::UNIX_EPOCH);
+    let runs = || RunningAttempt { token, batch, job, logical_time, is_final: false };
+    Input::Found { token, of: end.is_none().then(runs), end }
+}
+
 /// What a line of a table says after `> `.
 fn heard(line: &str) -> Input {
     let (line, why) = line.split_once(": ").unwrap_or((line, ""));
     let token = |text: &str| Token(text.parse().unwrap());
     let ended =
         |of: &str, record| Input::ProcessEnded { token: token(of), end: ProcessEnd::Recorded(record) };
-    let runs = |token| RunningAttempt {
-        token,
-        batch: BatchId(1),
-        job: JobId(1),
-        logical_time: Timestamp::UNIX_EPOCH,
-        is_final: false,
-    };
-    let found = |of: &str, end: Option<ProcessEnd>| {
-        let runs = end.is_none().then(|| runs(token(of)));
-        Input::Found { token: token(of), of: runs, end }
-    };
+    let found = |of: &str, end| found(token(of), end);
     let looked = |of: &str, looked| Input::Looked { token: token(of), looked };
     let good = ExitRecord { exit_code: Some(0), ..ExitRecord::default() };
     let words: Vec<&str> = line.split(' ').collect();
