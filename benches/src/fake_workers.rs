@@ -193,6 +193,7 @@ impl Shared {
             labels: Default::default(),
             keeps: None,
             live: Vec::new(),
+            running: Vec::new(),
             signature: hex(&self.key.sign(text.as_bytes()).to_bytes()),
         }
     }

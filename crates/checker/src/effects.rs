@@ -3,7 +3,8 @@
 use std::collections::HashSet;
 
 use tidemill_model::{
-    AttemptEvent, BatchEvent, Event, FinalCommandEvent, Json as _, Outcome, Reply, RequestId, WorkMessage,
+    AttemptEvent, BatchEvent, Event, FinalCommandEvent, Json as _, Nonce, Outcome, Reply, RequestId,
+    WorkMessage,
 };
 
 use crate::Invariant;
@@ -49,6 +50,10 @@ impl Effects {
             Event::Attempt(AttemptEvent::StartGranted { token, incarnation, nonce, .. })
             | Event::FinalCommand(FinalCommandEvent::Granted { token, incarnation, nonce, .. }) => {
                 self.ordered.insert(fingerprint(&("granted", token, incarnation, nonce)));
+            }
+            // A question that nobody asked stands for its own.
+            Event::Attempt(AttemptEvent::Adopted { token, incarnation, .. }) => {
+                self.ordered.insert(fingerprint(&("granted", token, incarnation, Nonce::new(""))));
             }
             _ => {}
         }

@@ -186,6 +186,10 @@ invariants! {
     NeverTwoLiveAttempts => "never_two_live_attempts",
     /// An attempt is given up for lost only when its lease is over or its worker came back without it.
     NoAttemptBeforeLeaseOver => "no_attempt_before_lease_over",
+    /// A stray is an attempt of a life of the log that is lost, as its worker says; people are told of it, and until it has ended no batch of its job and logical time is assigned, or granted a start that its worker could not make before.
+    StraysHoldTheirTime => "strays_hold_their_time",
+    /// A stray ends only by its worker's word, or when a person vouches for its worker; a person requests its end, or adopts it as the attempt of a batch of its job and logical time that no worker has.
+    StraysEndAsAttemptsDo => "strays_end_as_attempts_do",
     /// Reports about an attempt that is not live change nothing.
     LateReportsChangeNothing => "late_reports_change_nothing",
     /// An assignment is returned for not starting only once its time is over.

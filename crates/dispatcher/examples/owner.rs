@@ -143,6 +143,7 @@ impl Worker {
             labels: Default::default(),
             keeps: None,
             live: Vec::new(),
+            running: Vec::new(),
             signature: hex(&key.sign(text.as_bytes()).to_bytes()),
         };
         loop {

@@ -235,7 +235,14 @@ fn work_of_worker(partition: &Partition, group: &GroupShard, event: &WorkerEvent
         | WorkerEvent::EndVouched { worker, incarnation, .. } => {
             to(worker, [WorkMessage::Unregistered { incarnation: incarnation.clone() }])
         }
-        WorkerEvent::Unready { .. }
+        WorkerEvent::StrayKillRequested { .. } | WorkerEvent::StrayEnded { .. } => group
+            .work_of_stray(event)
+            .into_iter()
+            .flat_map(|(worker, message)| to(&worker, [message]))
+            .collect(),
+        // The answer to its registration lists them.
+        WorkerEvent::StraysFound { .. }
+        | WorkerEvent::Unready { .. }
         | WorkerEvent::Ready { .. }
         | WorkerEvent::Measured { .. }
         | WorkerEvent::Lost { .. }

@@ -136,6 +136,7 @@ fn setup(
         labels: config.labels.clone(),
         keeps: None,
         live: Vec::new(),
+        running: Vec::new(),
         signature: String::new(),
     };
     Ok(worker::Setup {

@@ -36,6 +36,9 @@ pub const PARAMETER_PATTERN: &str = "^[A-Za-z0-9._-]+$";
 /// After so long a silence a process does not count any more, milliseconds.
 pub const PROCESS_EXPIRE_AFTER_MS: (u64, u64) = (1_000, 86_400_000);
 
+/// Attempts of lost lives of the log that are on record as running on one worker.
+pub const STRAYS: usize = 1_000;
+
 /// Why a batch is marked, or runs without some of its conditions, or all are frozen, characters.
 pub const REASON_CHARS: usize = 500;
 /// Why a batch is ended, characters.

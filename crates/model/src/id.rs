@@ -105,6 +105,11 @@ impl JobId {
 }
 
 impl Token {
+    /// How many its shard had minted with it.
+    pub fn counter(self) -> u64 {
+        (self.0 >> SHARD_BITS).unsigned_abs()
+    }
+
     /// The text that a group's key signs for the program of an attempt, which shows that as its right to report.
     pub fn attempt_key_text(self) -> String {
         format!("tidemill-attempt\n{self}")

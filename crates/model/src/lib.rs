@@ -109,7 +109,7 @@ pub use rerun::{
     RerunDefinition, RerunOnly, RerunOrder, RerunPlace, RerunResult, RerunScope, RerunSpec, RunOutcome,
     RunSkip, RunsQuery, SkippedJob, SkippedTimes, StartRun, TimesSkip,
 };
-pub use resources::{Measure, Reserved, SlotUse, Sweep, WorkerPresent, WorkerStatus};
+pub use resources::{Measure, Reserved, RunningAttempt, SlotUse, Sweep, WorkerPresent, WorkerStatus};
 pub use slips::{closest, is_close, slips};
 pub use spec::{JobSpec, NOT_BUILT, ParentSpec, ScheduleInput, SpecFile};
 pub use status::{AuthorityStatus, ProberStatus, SinkPartitionStatus, SinkStatus};

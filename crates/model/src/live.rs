@@ -318,7 +318,8 @@ pub struct LeftOut {
 pub struct Condition {
     /// In one word: `dependency`, `disabled`, `retry_interval`, `concurrency`, `no_worker`, `no_slot`,
     /// `no_memory`, `worker_overloaded`, `pinned_host`, `worker_label`, `drained`, `unready`, `frozen`,
-    /// `parent_deleted`, `earliest_start`, `not_started`, `path`, `third_party`, `quality_gate`, `pool`, `rate_limit`.
+    /// `parent_deleted`, `earliest_start`, `not_started`, `path`, `third_party`, `quality_gate`, `pool`, `rate_limit`,
+    /// `stray`.
     pub kind: String,
     /// For people, naming job, worker, limit.
     pub message: String,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use tidemill_derive::vocabulary;
 
-use crate::{JobType, Priority, Timestamp, Token};
+use crate::{BatchId, JobId, JobType, Priority, Timestamp, Token};
 
 /// How a worker's machine stands, as its heartbeats say it. Memory in MiB.
 #[vocabulary(Copy, Eq, Default)]
@@ -124,6 +124,25 @@ pub struct WorkerPresent {
     pub slots: BTreeMap<JobType, SlotUse>,
     /// What that heartbeat says.
     pub status: Option<WorkerStatus>,
+    /// Attempts of a lost life of the log that run there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub strays: Vec<RunningAttempt>,
+}
+
+/// An attempt that runs, as its worker knows it.
+#[vocabulary(Copy, Eq)]
+pub struct RunningAttempt {
+    /// Which.
+    pub token: Token,
+    /// Of which batch.
+    pub batch: BatchId,
+    /// Of which job.
+    pub job: JobId,
+    /// For which logical time.
+    pub logical_time: Timestamp,
+    /// It is the final command of that batch.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_final: bool,
 }
 
 #[cfg(test)]

@@ -100,6 +100,8 @@ pub enum AlarmKind {
     WorkerUnready,
     /// A worker is silent for half of its lease: what it runs will be ended.
     LeaseHalfOver,
+    /// EXE-10: a worker runs attempts of a lost life of the log. Since level 3.
+    StraysFound,
     /// EXE-7: an attempt wants more memory, processes or output than there is for it. Since level 3.
     OverLimit,
 }

@@ -82,6 +82,10 @@ bugs! {
     LeaseCutShort = "lease_cut_short",
     /// A person may vouch for the end of an attempt whose worker is heard of, and was not asked to end it.
     VouchedWithoutKill = "vouched_without_kill",
+    /// A batch starts though a stray of its logical time runs.
+    StrayHoldsNothing = "stray_holds_nothing",
+    /// A stray counts as ended when its worker is lost or restarted.
+    StrayEndsUnsaid = "stray_ends_unsaid",
     /// An attempt that has reported code 0 counts as lost with its worker.
     CodeZeroForgotten = "code_zero_forgotten",
     /// Half of a lease warns people again and again.

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use ed25519_dalek::SigningKey;
 use tidemill_executor::{ExitRecord, KillCause, Lease, Setup, Worker};
 use tidemill_model::{
-    BatchId, GroupName, Incarnation, JobId, JobType, Measure, Priority, Registration, Reserved, ShardId,
-    Timestamp, Token, WorkerId, WorkerLabel,
+    BatchId, GroupName, Incarnation, JobId, JobType, Measure, Priority, Registration, Reserved,
+    RunningAttempt, ShardId, Timestamp, Token, WorkerId, WorkerLabel,
 };
 
 use crate::rng::Rng;
@@ -46,6 +46,12 @@ pub(crate) struct Ending {
 }
 
 impl Process {
+    /// As its worker knows it.
+    pub(crate) fn running(&self, token: Token) -> RunningAttempt {
+        let Self { batch, job, logical_time, is_final, .. } = *self;
+        RunningAttempt { token, batch, job, logical_time, is_final }
+    }
+
     /// TERM now, KILL after the grace; the earlier of two KILLs counts.
     pub(crate) fn end(&mut self, now: u64, grace_ms: u64, because: KillCause) {
         match &mut self.ending {
@@ -187,6 +193,7 @@ impl Cluster {
             labels: [WorkerLabel::try_from(["even", "odd"][self.index % 2]).expect("a label")].into(),
             keeps: None,
             live: Vec::new(),
+            running: Vec::new(),
             signature: String::new(),
         };
         self.worker = Some(Worker::new(Setup {

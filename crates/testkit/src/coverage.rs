@@ -9,7 +9,14 @@ use tidemill_model::EventKind;
 use crate::plan::Fault;
 
 /// What only the mode `restored` and the tests of the engine have.
-const OF_RESTORES: &[Counted] = &[("event", "log.restored"), ("event", "worker.end_vouched")];
+const OF_RESTORES: &[Counted] = &[
+    ("event", "log.restored"),
+    ("event", "worker.end_vouched"),
+    ("event", "worker.strays_found"),
+    ("event", "worker.stray_kill_requested"),
+    ("event", "worker.stray_ended"),
+    ("event", "attempt.adopted"),
+];
 
 /// What truly cannot come up, and why.
 const NEVER: &[(Counted, &str)] = &[(

@@ -162,7 +162,9 @@ impl Known {
             Event::Catalogue(event) => self.catalogue_event(event),
             Event::Job(event) => self.job_event(shard, event),
             Event::Batch(event) => self.batch_event(event),
-            Event::Attempt(AttemptEvent::StartGranted { batch, token, .. }) => {
+            Event::Attempt(
+                AttemptEvent::StartGranted { batch, token, .. } | AttemptEvent::Adopted { batch, token, .. },
+            ) => {
                 self.granted.insert(*token);
                 self.assigned.remove(batch);
                 self.running.insert(*batch, *token);

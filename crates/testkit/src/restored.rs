@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use crate::happening::Happening;
+use crate::known::KnownBatch;
 use crate::log_fault::{LogFault, fault_injection};
 use crate::oracle::Oracle;
 use crate::rng::Rng;
@@ -12,8 +13,8 @@ use tidemill_checker::Invariant;
 use tidemill_dispatcher::{Life, Restoring, restored_records};
 use tidemill_log::{Kind, Payload};
 use tidemill_model::{
-    BatchEvent, Command, CommandRecord, Envelope, Event, FinalCommandEvent, Json as _, ShardCommand,
-    TaskEvent,
+    BatchCommand, BatchEvent, BatchId, Command, CommandRecord, Envelope, Event, FinalCommandEvent, Json as _,
+    RunningAttempt, ShardCommand, ShardId, TaskEvent, Token, WorkerCommand, WorkerEvent, WorkerId,
 };
 
 /// What left the owners before speaks of records that are lost: replies, and work orders whose attempts nobody knows any more.
@@ -84,6 +85,58 @@ impl World {
         self.oracle[at] = oracle;
         for record in records {
             self.land(partition, record.into(), false);
+        }
+    }
+
+    /// Somebody has a stray ended, or lets it count for a batch of its logical time, sometimes for one that cannot have it. The others end by
+    /// themselves.
+    pub(crate) fn people_decide_of_strays(&mut self, envelope: &Envelope) {
+        for recorded in &envelope.events {
+            match &recorded.event {
+                Event::Worker(WorkerEvent::StraysFound { worker, strays, .. }) => {
+                    for stray in strays {
+                        self.stray_found(recorded.shard, worker, stray);
+                    }
+                }
+                Event::Worker(WorkerEvent::StrayEnded { token, .. }) => {
+                    self.strays.retain(|_, stray| stray != token);
+                }
+                Event::Batch(BatchEvent::Generated { batch, job, logical_time, .. }) => {
+                    if let Some(token) = self.strays.get(&(*job, *logical_time)).copied() {
+                        self.adopt(*batch, token);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn stray_found(&mut self, shard: ShardId, worker: &WorkerId, stray: &RunningAttempt) {
+        self.stats.add("condition", "stray");
+        let mut rng = Rng::new(self.plan.seed, "stray", stray.token.0 as u64);
+        self.strays.insert((stray.job, stray.logical_time), stray.token);
+        let is_other = rng.chance(10);
+        let is_of = |known: &KnownBatch| {
+            let time = (known.job, known.logical_time) == (stray.job, stray.logical_time);
+            !known.finished && (time || is_other)
+        };
+        let batch = self.known.batches.iter().rev().find(|(_, known)| is_of(known)).map(|(id, _)| *id);
+        match (rng.range(0, 3), batch) {
+            (0, _) => {
+                let (worker, reason) = (worker.clone(), "it runs again".to_owned());
+                let command = WorkerCommand::EndStray { worker, token: stray.token, reason };
+                self.ask_later(shard, command, rng.range(50, 5_000));
+            }
+            (_, Some(batch)) => self.adopt(batch, stray.token),
+            (_, None) => {}
+        }
+    }
+
+    fn adopt(&mut self, batch: BatchId, token: Token) {
+        let mut rng = Rng::new(self.plan.seed, "adoption", token.0 as u64);
+        if rng.chance(60) {
+            let reason = "it does the same".to_owned();
+            self.ask_later(batch.shard(), BatchCommand::Adopt { batch, token, reason }, rng.range(50, 2_000));
         }
     }
 

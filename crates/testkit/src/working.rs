@@ -31,12 +31,14 @@ impl World {
                 Entry::Ended(record) => Some(ProcessEnd::Recorded((**record).clone())),
                 Entry::Vanished => Some(ProcessEnd::Vanished),
             };
-            found.push(Input::Found { token: *token, end });
+            let process = cluster.processes.get(token).filter(|_| end.is_none());
+            let of = process.map(|process| process.running(*token));
+            found.push(Input::Found { token: *token, of, end });
         }
         self.tell(|| format!("worker {index} begins life {life}, finds {}", found.len()));
         for input in found {
             let runs = match &input {
-                Input::Found { token, end: None } => Some(*token),
+                Input::Found { token, end: None, .. } => Some(*token),
                 _ => None,
             };
             self.worker_steps(index, input);

@@ -8,7 +8,7 @@ use tidemill_executor::Input as WorkerInput;
 use tidemill_log::{Genesis, LogId, Payload, Record};
 use tidemill_model::{
     Actor, BatchId, Command, CommandRecord, InstanceId, JobId, Json as _, Outcome, Reply, RequestId, ShardId,
-    Timestamp, WorkMessage, WorkerId,
+    Timestamp, Token, WorkMessage, WorkerId,
 };
 
 use crate::clients::Client;
@@ -71,6 +71,8 @@ pub(crate) struct World {
     pub(crate) ruined: Option<LogFault>,
     /// What only the life before a restore minted.
     pub(crate) lost_ids: BTreeSet<i64>,
+    /// What runs of that life, by what it runs.
+    pub(crate) strays: BTreeMap<(JobId, Timestamp), Token>,
     pub(crate) oracle: Vec<Oracle>,
     pub(crate) known: Known,
     pub(crate) hosts: Vec<Host>,
@@ -125,6 +127,7 @@ impl World {
             fault_injection,
             ruined: None,
             lost_ids: BTreeSet::new(),
+            strays: BTreeMap::new(),
             known: Known::default(),
             hosts,
             clusters: Vec::new(),
@@ -310,6 +313,7 @@ impl World {
             self.taken_back_on_record();
             self.faults_of_grants(&envelope);
             self.faults_of_assignments(&envelope);
+            self.people_decide_of_strays(&envelope);
             if self.trace.is_some() {
                 for cause in &envelope.causes {
                     self.tell(|| format!("p{partition}@{offset} cause {cause:?}"));

@@ -58,6 +58,25 @@ pub(super) async fn vouch(by: Writer, Path(text): Path<String>, Body(body): Body
     by.written(right, shard, BatchCommand::VouchEnded { batch, token: Token(attempt), reason }).await
 }
 
+/// Which stray counts for a batch, and why.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AdoptRequest {
+    /// The stray's id, as `GET /api/workers/{id}` lists it.
+    attempt: i64,
+    /// For the record; 1 to 500 characters.
+    #[schemars(length(min = 1, max = bounds::REASON_CHARS))]
+    reason: String,
+}
+
+/// A person lets an attempt of a lost life of the log be that of a batch of its logical time (EXE-10).
+pub(super) async fn adopt(by: Writer, Path(text): Path<String>, Body(body): Body) -> Answered<Written> {
+    let (batch, shard, right) = by.batch(&text).await?;
+    let AdoptRequest { attempt, reason } = parse(body)?;
+    level::allows(&by.app, Level::new(3)).await?;
+    by.written(right, shard, BatchCommand::Adopt { batch, token: Token(attempt), reason }).await
+}
+
 /// How a person says that a batch ended, and why.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tidemill_model::{
     Answer, CatalogueCommand, Concerned, GroupName, GroupSettings, Level, LiveAnswer, LiveQuery, Role,
-    ShardId, Timestamp, WorkerCommand, WorkerId, WorkerPresent, bounds,
+    ShardId, Timestamp, Token, WorkerCommand, WorkerId, WorkerPresent, bounds,
 };
 use tidemill_store::rows::WorkerRow;
 use tidemill_store::{ReadTables, WorkerFilter};
@@ -79,6 +79,27 @@ pub(super) async fn vouch(by: Writer, Path(worker): Path<String>, Body(body): Bo
     level::allows(&by.app, Level::new(2)).await?;
     let worker = WorkerId::new(&*row.id);
     by.written(right, shard_in(row.shard), WorkerCommand::VouchEnded { worker, reason }).await
+}
+
+/// Which stray of a worker is to end, and why.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct EndStrayRequest {
+    /// The stray's id, of the worker's `present.strays`.
+    attempt: i64,
+    /// For the record; 1 to 500 characters.
+    #[schemars(length(min = 1, max = bounds::REASON_CHARS))]
+    reason: String,
+}
+
+/// A person has an attempt of a lost life of the log ended (EXE-10).
+pub(super) async fn end_stray(by: Writer, Path(worker): Path<String>, Body(body): Body) -> Answered<Written> {
+    let EndStrayRequest { attempt, reason } = parse(body)?;
+    let row = worker_row(&by.app, worker).await?;
+    let right = by.caller.for_group(&row.group_name)?;
+    level::allows(&by.app, Level::new(3)).await?;
+    let (worker, token) = (WorkerId::new(&*row.id), Token(attempt));
+    by.written(right, shard_in(row.shard), WorkerCommand::EndStray { worker, token, reason }).await
 }
 
 /// The groups that the key reaches, by number.

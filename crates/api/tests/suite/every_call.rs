@@ -175,7 +175,10 @@ fn body(verb: &str, path: &str) -> Value {
         ("post", "/api/jobs/{id}/move") => json!({"group": "demo"}),
         ("post", "/api/batches/{id}/mark") => json!({"result": "success", "reason": "r"}),
         ("post", "/api/workers/{id}/vouch") => json!({"reason": "r"}),
-        ("post", "/api/batches/{id}/vouch") => json!({"attempt": 1, "reason": "r"}),
+        ("post", "/api/batches/{id}/vouch" | "/api/batches/{id}/adopt") => {
+            json!({"attempt": 1, "reason": "r"})
+        }
+        ("post", "/api/workers/{id}/end-stray") => json!({"attempt": 1, "reason": "r"}),
         ("post", "/api/batches/{id}/override") => json!({"what": "all", "reason": "r"}),
         ("post", "/api/batches/{id}/quality") => json!({"allowed": true}),
         ("post", "/api/bulk") => json!({"action": "kill", "filter": {"group": "demo"}, "reason": "r"}),

@@ -71,6 +71,7 @@ impl Shard {
             AlarmKind::BigTask => self.told_of_duration(at, *batch),
             AlarmKind::WorkerUnready => self.told_of_unready(at, worker.as_ref()),
             AlarmKind::LeaseHalfOver => self.warned_of_lease(at, worker.as_ref()),
+            AlarmKind::StraysFound => self.told_of_strays(at, worker.as_ref()),
             _ => {}
         }
     }

@@ -36,6 +36,7 @@ mod reruns;
 mod restored;
 mod rights;
 mod skipped;
+mod strays;
 mod timeouts;
 mod vouched;
 mod worker;
@@ -131,6 +132,9 @@ pub(crate) struct Shard {
     owed_worker: Option<WorkerId>,
     /// People are to hear that half of this worker's lease is over.
     owed_warning: Option<WorkerId>,
+    /// People are to hear of strays on this worker.
+    owed_strays: Option<WorkerId>,
+    strays: strays::Strays,
     /// For whose end a person has just vouched.
     vouched: Option<Vouched>,
     /// Batches that have ended, and whose final command nobody has yet.

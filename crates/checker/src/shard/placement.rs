@@ -31,6 +31,7 @@ impl Shard {
         }
         self.assigned_only_when_conditions_held(at, id, wanted.worker);
         self.may_begin(at, id, "assigned");
+        self.no_stray_holds(at, id, "assigned");
         self.has_a_failure(at, id, "assigned");
         self.attempt_numbers_without_gaps(at, id, wanted.attempt);
         if let Some(right) = &wanted.right {

@@ -10,6 +10,7 @@ use crate::At;
 impl Shard {
     /// What is minted from here on has a counter above this: `minted_ids_grow`.
     pub(crate) fn mints_above(&mut self, counter: u64) {
+        self.strays.note_gap(self.last_token, Token::mint(counter, self.id).0);
         self.last_batch = self.last_batch.max(BatchId::mint(counter, self.id).0);
         self.last_token = self.last_token.max(Token::mint(counter, self.id).0);
         self.pulls.last_task = self.pulls.last_task.max(TaskId::mint(counter, self.id).0);

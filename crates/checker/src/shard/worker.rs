@@ -140,10 +140,13 @@ impl Shard {
             }
             WorkerEvent::LeaseExpired { worker, incarnation } => {
                 self.expired(at, worker, incarnation);
+                self.no_lease_ends_strays(at, worker);
+                self.strays_are_over(worker);
                 self.lease_ends_rights(worker);
             }
             WorkerEvent::EndVouched { worker, incarnation, by, .. } => {
                 self.end_vouched(at, (worker, incarnation), by);
+                self.strays_are_over(worker);
             }
             WorkerEvent::LeaseHalfOver { worker, incarnation } => {
                 self.lease_half_over(at, worker, incarnation)
@@ -158,6 +161,9 @@ impl Shard {
             WorkerEvent::HostResumed { host, .. } => self.host_resumed(at, host),
             WorkerEvent::Leaving { worker, incarnation, .. } => self.leaving(at, (worker, incarnation)),
             WorkerEvent::Left { worker, incarnation } => self.has_left(at, (worker, incarnation)),
+            WorkerEvent::StraysFound { .. }
+            | WorkerEvent::StrayKillRequested { .. }
+            | WorkerEvent::StrayEnded { .. } => self.stray_event(at, event),
             WorkerEvent::Drained { worker } => self.drain(worker, true),
             WorkerEvent::Resumed { worker } => self.drain(worker, false),
         }
@@ -234,6 +240,7 @@ impl Shard {
 
     /// `worker_lives_follow`: nothing comes between a worker's word, or half of its lease, and the alarm.
     pub(super) fn alarms_of_workers_follow(&mut self, at: &At<'_>) {
+        self.alarm_of_strays_follows(at);
         if let Some(worker) = self.owed_worker.take() {
             let why = format!("worker {worker} takes no work, and the alarm does not follow");
             at.breaks(Invariant::WorkerLivesFollow, why);

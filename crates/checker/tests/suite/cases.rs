@@ -8,7 +8,7 @@ use crate::kit::Case;
 use crate::{
     applies, bulks, commands, dependencies, external_dependencies, facts, firing, foreign, generation,
     journal, leaving, levels, life, limits, moves, pools, pulls, removals, reruns, rights, shards, snapshots,
-    workers,
+    strays, workers,
 };
 
 fn cases() -> Vec<Case> {
@@ -37,6 +37,7 @@ fn cases() -> Vec<Case> {
         facts::cases(),
         workers::cases(),
         leaving::cases(),
+        strays::cases(),
     ]
     .into_iter()
     .flatten()

@@ -29,4 +29,5 @@ mod reruns;
 mod rights;
 mod shards;
 mod snapshots;
+mod strays;
 mod workers;

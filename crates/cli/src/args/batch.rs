@@ -86,6 +86,20 @@ pub(crate) enum BatchCommand {
         #[arg(long)]
         reason: String,
     },
+    /// Let an attempt of a lost life of the log be that of a batch
+    ///
+    /// After a restore a worker may run what the log no longer knows of: `batch why` and `worker show` name it. The batch, which no
+    /// worker has, is of the same job and logical time; the attempt's end counts for it from now on.
+    Adopt {
+        /// Its id
+        batch: i64,
+        /// The attempt, by its TOKEN
+        #[arg(long)]
+        attempt: i64,
+        /// Why its end is to count, for the record; 1 to 500 characters
+        #[arg(long)]
+        reason: String,
+    },
     /// Let a batch run without some of its unmet conditions
     ///
     /// `tidemill batch why` lists them. What is named here is not waited for any more; the rest is.

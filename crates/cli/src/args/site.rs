@@ -46,6 +46,19 @@ pub(crate) enum WorkerCommand {
         #[arg(long)]
         reason: String,
     },
+    /// End an attempt of a lost life of the log that runs on a worker
+    ///
+    /// `worker show` lists them. Nothing of its job and logical time starts before it has ended.
+    EndStray {
+        /// The worker's id
+        worker: String,
+        /// The attempt, by its TOKEN
+        #[arg(long)]
+        attempt: i64,
+        /// Why, for the record; 1 to 500 characters
+        #[arg(long)]
+        reason: String,
+    },
 }
 
 /// What to do with worker groups.

@@ -67,14 +67,12 @@ pub(super) fn run(session: &Session<'_>, command: BatchCommand) -> Done<Exit> {
             write::post(session, &path, Some(&body), format!("Batch {batch} is marked {}.", word(&result)))
         }
         BatchCommand::Vouch { batch, attempt, reason } => {
-            let path = format!("/api/batches/{batch}/vouch");
-            let body = json!({ "attempt": attempt, "reason": reason });
-            write::post(
-                session,
-                &path,
-                Some(&body),
-                format!("Batch {batch}: attempt {attempt} ends as lost."),
-            )
+            let told = format!("Batch {batch}: attempt {attempt} ends as lost.");
+            decide(session, &format!("/api/batches/{batch}/vouch"), (attempt, &reason), told)
+        }
+        BatchCommand::Adopt { batch, attempt, reason } => {
+            let told = format!("Batch {batch}: attempt {attempt} is its own now.");
+            decide(session, &format!("/api/batches/{batch}/adopt"), (attempt, &reason), told)
         }
         BatchCommand::Override(args) => external_dependencies::waive(session, &args),
         BatchCommand::Quality { batch, word, reason } => {
@@ -88,6 +86,11 @@ pub(super) fn run(session: &Session<'_>, command: BatchCommand) -> Done<Exit> {
         }
         BatchCommand::Logs(args) => logs(session, &args),
     }
+}
+
+/// What a person says of one attempt.
+fn decide(session: &Session<'_>, path: &str, (attempt, reason): (i64, &str), told: String) -> Done<Exit> {
+    write::post(session, path, Some(&json!({ "attempt": attempt, "reason": reason })), told)
 }
 
 pub(super) const BATCHES: &str = "id, group, JOB: job_name, logical_time, run, state, result, blocked_since, attempt, \

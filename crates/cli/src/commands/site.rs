@@ -48,6 +48,11 @@ pub(super) fn worker(session: &Session<'_>, command: WorkerCommand) -> Done<Exit
             let (path, body) = (format!("{}/vouch", of(&worker)), json!({ "reason": reason }));
             write::post(session, &path, Some(&body), format!("Worker {worker}: what it held ends."))
         }
+        WorkerCommand::EndStray { worker, attempt, reason } => {
+            let body = json!({ "attempt": attempt, "reason": reason });
+            let path = format!("{}/end-stray", of(&worker));
+            write::post(session, &path, Some(&body), format!("Worker {worker}: attempt {attempt} is to end."))
+        }
     }
 }
 

@@ -112,6 +112,7 @@ impl Writer {
             labels: Default::default(),
             keeps: None,
             live: Vec::new(),
+            running: Vec::new(),
             signature: hex(&key().sign(text.as_bytes()).to_bytes()),
         };
         self.send(GROUP, Command::Worker(WorkerCommand::Register(Box::new(registration))));

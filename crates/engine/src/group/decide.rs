@@ -47,6 +47,9 @@ impl GroupShard {
             BatchCommand::VouchEnded { batch, token, ref reason } => {
                 self.vouch_attempt_ended((batch, token), reason, actor, now).into()
             }
+            BatchCommand::Adopt { batch, token, ref reason } => {
+                self.adopt_stray((batch, token), reason, actor).into()
+            }
             BatchCommand::OverrideResult { batch, job, logical_time, result, ref reason, run } => {
                 let marking = Marking { batch, job, logical_time, result, by: actor, reason, run };
                 self.override_batch_result(&marking).into()
@@ -71,6 +74,9 @@ impl GroupShard {
             WorkerCommand::DrainHost { host, reason } => self.drain_host(host, reason, actor).into(),
             WorkerCommand::ResumeHost { host } => self.resume_host(host, actor).into(),
             WorkerCommand::VouchEnded { worker, reason } => self.vouch_ended(worker, reason, actor).into(),
+            WorkerCommand::EndStray { worker, token, reason } => {
+                self.end_stray(worker, *token, reason, actor).into()
+            }
             WorkerCommand::Register(registration) => self.register_worker(registration).into(),
             WorkerCommand::Heartbeat(heartbeat) => self.heartbeat(heartbeat, now),
             WorkerCommand::RequestStart(request) => self.request_start(request),

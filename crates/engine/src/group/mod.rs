@@ -24,6 +24,7 @@ mod placement;
 mod pull;
 mod reason;
 mod restored;
+mod strays;
 pub(in crate::group) mod timers;
 mod why;
 mod workers;
@@ -55,6 +56,7 @@ use self::jobs::Jobs;
 use self::placement::Placement;
 use self::pull::Pull;
 pub(crate) use self::pull::{is_by_state, says_state};
+use self::strays::Strays;
 pub(crate) use self::timers::Timer;
 use self::timers::Timers;
 pub(crate) use self::workers::is_public_key;
@@ -96,6 +98,8 @@ pub struct GroupShard {
     pub(crate) placement: Placement,
     pub(crate) workers: Workers,
     pub(crate) final_commands: Finals,
+    /// What runs of lives of the log that are lost.
+    pub(crate) strays: Strays,
     /// Tasks that clients pull, and who does.
     pub(crate) pull: Pull,
     pub(crate) timers: Timers,
@@ -271,7 +275,11 @@ impl GroupShard {
     pub(crate) fn outstanding_of_token(&self, token: Token) -> Vec<WorkMessage> {
         let found = self.batches.of_token(token).and_then(|id| Some((id, self.batches.get(&id)?)));
         let Some((id, batch)) = found else {
-            return self.outstanding_final(token).into_iter().collect();
+            return self
+                .outstanding_final(token)
+                .or_else(|| self.outstanding_stray(token))
+                .into_iter()
+                .collect();
         };
         match &batch.phase {
             Phase::Assigned { right: Some(_), .. } => self.outstanding_right(id, batch, token),

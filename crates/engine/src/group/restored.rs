@@ -8,6 +8,9 @@
 //! What was only assigned may have been granted and begun in what is lost, so it counts as granted from here on, to a question
 //! that nobody asks. However long its worker is silent, no lease ends it: what the worker was told since is lost, too.
 //! It ends as what a group holds does: by its worker's word, or when a person vouches for the worker ([`Self::vouch_ended`]).
+//!
+//! What was granted in what is lost, and runs on, is found when its worker registers ([`super::strays`]). Each worker has to do so, from level 3
+//! on, before anything else is heard of it.
 
 use tidemill_model::{Actor, BatchId, Nonce, Rejection, Timestamp, Token, WorkerEvent, WorkerId};
 
@@ -21,6 +24,7 @@ impl GroupShard {
     /// What is minted from now on was minted in no life of the log before.
     pub(crate) fn mint_above(&mut self, counter: u64) {
         planted!(GenerationForgotten => return);
+        self.strays.note_gap(self.batches.tokens_minted(), counter);
         self.jobs.mint_above(counter);
         self.batches.mint_above(counter);
         self.external.mint_above(counter);
@@ -50,6 +54,7 @@ impl GroupShard {
             self.start_granted(now, id, token, &worker, &incarnation, &unasked());
         }
         self.hold_finals();
+        self.hear_all();
         let holders: Vec<WorkerId> = self.holders().cloned().collect();
         for worker in holders {
             self.workers.turn(now, &worker, |worker| worker.told.hold());

@@ -47,6 +47,7 @@ mod rights;
 mod run_as;
 mod skipped;
 mod staged;
+mod strays;
 mod timeouts;
 mod told;
 mod values;

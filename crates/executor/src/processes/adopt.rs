@@ -60,7 +60,8 @@ pub(crate) fn find_earlier(data: &DataDir, checks: &Checks) -> Result<Earlier, E
                 None
             }
         };
-        earlier.found.push(Input::Found { token, end });
+        let of = if end.is_none() { remains.dir.noted_run(token) } else { None };
+        earlier.found.push(Input::Found { token, of, end });
     }
     Ok(earlier)
 }

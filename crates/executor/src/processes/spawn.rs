@@ -51,6 +51,7 @@ impl Shared {
         let dir = self.setup.attempts.open(spec.token);
         let script = dir.path().join(config.script_name());
         dir.create()?;
+        dir.note_run(spec)?;
         let argv = config.argv(&spec.job_type, &spec.program, &script).map_err(io::Error::other)?;
         match &spec.program {
             Program::Command(text) | Program::Script { text, .. } => {

@@ -79,6 +79,8 @@ impl Worker {
         let text = Registration::signed_text(&registration.group, &registration.worker, &self.incarnation);
         registration.signature = hex(&self.setup.signing_key.sign(text.as_bytes()).to_bytes());
         registration.live = self.attempts.tokens(Attempt::has_process);
+        registration.running =
+            registration.live.iter().filter_map(|token| self.running.get(token)).copied().collect();
         self.say(WorkerCommand::Register(Box::new(registration)));
         // Only heartbeats count for the lease, and there is to be one before anything can be granted.
         self.heartbeat();

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tidemill_model::{
-    Command, Excess, ExternalDependencyId, Measure, PathCheck, RunSpec, Sweep, Timestamp, Token, WorkMessage,
+    Command, Excess, ExternalDependencyId, Measure, PathCheck, RunSpec, RunningAttempt, Sweep, Timestamp,
+    Token, WorkMessage,
 };
 
 use crate::attempt_dir::ExitRecord;
@@ -132,6 +133,8 @@ pub enum Input {
     Found {
         /// Which attempt.
         token: Token,
+        /// What it runs, where it does and that was noted.
+        of: Option<RunningAttempt>,
         /// How it went; absent: its shim lives. [`Input::ProcessEnded`] will follow, and before that, where it is taken over,
         /// [`Input::ProcessStarted`].
         end: Option<ProcessEnd>,

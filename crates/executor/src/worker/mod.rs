@@ -34,12 +34,12 @@ mod right_tests;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ed25519_dalek::SigningKey;
 use tidemill_model::{
-    AttemptResult, Command, Excess, GroupSettings, Incarnation, Measure, Registration, Sweep, Token,
-    WorkMessage, WorkerCommand,
+    AttemptResult, Command, Excess, GroupSettings, Incarnation, Measure, Registration, RunningAttempt, Sweep,
+    Token, WorkMessage, WorkerCommand,
 };
 
 use attempt::{Attempt, Attempts, End, Repeat};
@@ -90,6 +90,8 @@ pub struct Worker {
     measure: Option<Measure>,
     lease: LeaseClock,
     attempts: Attempts,
+    /// What those run that have a process, as far as that is known.
+    running: BTreeMap<Token, RunningAttempt>,
     /// When the heartbeats of the present life were sent.
     sent: Sent,
     spoken: Spoken,
@@ -120,6 +122,7 @@ impl Worker {
             measure: None,
             lease: LeaseClock::default(),
             attempts: Attempts::default(),
+            running: BTreeMap::new(),
             sent: Sent::default(),
             spoken: Spoken::default(),
             unconfirmed: Unconfirmed::default(),
@@ -148,7 +151,7 @@ impl Worker {
             Input::Stuck { token, process } => self.stuck(token, process),
             Input::Exceeded { token, excess } => self.exceeded(token, excess),
             Input::ProcessEnded { token, end } => self.process_ended(token, end),
-            Input::Found { token, end } => self.find(token, end),
+            Input::Found { token, of, end } => self.find(token, of, end),
             Input::Looked { token, looked } => self.looked(token, looked),
             Input::Fitness { unready } => self.turn(unready),
             Input::Missed => self.register_again(),
@@ -273,8 +276,9 @@ impl Worker {
         }
     }
 
-    fn find(&mut self, token: Token, end: Option<ProcessEnd>) {
+    fn find(&mut self, token: Token, of: Option<RunningAttempt>, end: Option<ProcessEnd>) {
         planted!(LiveShimForgotten => if end.is_none() { return });
+        self.running.extend(of.map(|of| (token, of)));
         let attempt = match end {
             None => Attempt::Running { report_at_ms: None },
             Some(end) => Attempt::Ended(Box::new(End::of_process(end))),
@@ -301,6 +305,7 @@ impl Worker {
     fn end(&mut self, token: Token, end: End) {
         self.excesses.forget(token);
         self.goes(token);
+        self.running.remove(&token);
         self.attempts.set(token, Attempt::Ended(Box::new(end)));
         self.report_finished(token);
     }

@@ -2,7 +2,7 @@
 
 use tidemill_model::{
     AttemptOutcome, AttemptResult, Command, JobType, Nonce, ObservationCommand, PathCheck, RunSpec,
-    StartRequest, Token, WorkerCommand,
+    RunningAttempt, StartRequest, Token, WorkerCommand,
 };
 
 use super::attempt::{Attempt, End, Repeat};
@@ -84,6 +84,7 @@ impl Worker {
 
     /// The same, for the machine lacks what it needs.
     fn give_back_lacking(&mut self, token: Token, nonce: Option<Nonce>, reason: String, repeat: Repeat) {
+        self.running.remove(&token);
         self.spoken.note(token, self.now_ms);
         self.say_rejected(token, nonce.clone(), reason.clone(), true);
         self.attempts.set(token, Attempt::GivenBack { nonce, reason, repeat, lacks_resources: true });
@@ -140,6 +141,9 @@ impl Worker {
             return self.give_back_lacking(token, Some(nonce), lack, Repeat::first(self.now_ms));
         }
         self.note_started(&spec);
+        let RunSpec { batch, job, logical_time, .. } = *spec;
+        let is_final = spec.ending.is_some();
+        self.running.insert(token, RunningAttempt { token, batch, job, logical_time, is_final });
         self.attempts.set(token, Attempt::Starting { nonce });
         self.outputs.push(Output::Spawn { spec, lease, grace_ms: self.settings.kill_grace_ms });
     }

@@ -6,8 +6,8 @@ use expect_test::{Expect, expect};
 use tidemill_model::{
     BatchId, BatchResult, Command, Ending, ExternalDependencyId, GroupName, GroupSettings, Incarnation,
     JobId, JobName, JobType, Leaving, Measure, Nonce, ObservationCommand, OnSilence, PathCheck, Program,
-    Registration, RunSpec, ShardId, StartRight, Sweep, Timestamp, Token, WorkMessage, WorkerCommand,
-    WorkerId,
+    Registration, RunSpec, RunningAttempt, ShardId, StartRight, Sweep, Timestamp, Token, WorkMessage,
+    WorkerCommand, WorkerId,
 };
 
 use super::{Input, Looked, Output, ProcessEnd, Setup, Worker};
@@ -35,6 +35,7 @@ fn worker() -> Worker {
         labels: Default::default(),
         keeps: None,
         live: Vec::new(),
+        running: Vec::new(),
         signature: "s".to_owned(),
     };
     Worker::new(Setup {
@@ -130,13 +131,20 @@ fn heard_of_machine(words: &[&str]) -> Option<Input> {
     })
 }
 
+/// An attempt of an earlier life, which is named where it runs.
+fn found(token: Token, end: Option<ProcessEnd>) -> Input {
+    let (batch, job, logical_time) = (BatchId(1), JobId(1), Timestamp::UNIX_EPOCH);
+    let runs = || RunningAttempt { token, batch, job, logical_time, is_final: false };
+    Input::Found { token, of: end.is_none().then(runs), end }
+}
+
 /// What a line of a table says after `> `.
 fn heard(line: &str) -> Input {
     let (line, why) = line.split_once(": ").unwrap_or((line, ""));
     let token = |text: &str| Token(text.parse().unwrap());
     let ended =
         |of: &str, record| Input::ProcessEnded { token: token(of), end: ProcessEnd::Recorded(record) };
-    let found = |of: &str, end| Input::Found { token: token(of), end };
+    let found = |of: &str, end| found(token(of), end);
     let looked = |of: &str, looked| Input::Looked { token: token(of), looked };
     let good = ExitRecord { exit_code: Some(0), ..ExitRecord::default() };
     let words: Vec<&str> = line.split(' ').collect();
@@ -216,6 +224,8 @@ fn show(output: Output) -> String {
     match output {
         Output::Append { tag: _, command } => match command {
             Command::Worker(WorkerCommand::Register(registration)) => {
+                let known: Vec<Token> = registration.running.iter().map(|of| of.token).collect();
+                assert_eq!(known, registration.live, "what runs is named");
                 format!("register {}, live {:?}", registration.incarnation, registration.live)
             }
             Command::Worker(WorkerCommand::Heartbeat(heartbeat)) => match heartbeat.leaving {

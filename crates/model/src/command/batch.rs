@@ -49,6 +49,16 @@ pub enum BatchCommand {
         #[serde(default, skip_serializing_if = "String::is_empty")]
         reason: String,
     },
+    /// A person lets a stray be the attempt of a batch of its logical time (EXE-10).
+    #[level(3)]
+    Adopt {
+        /// Of which batch, which no worker has.
+        batch: BatchId,
+        /// Which stray.
+        token: Token,
+        /// Why, for people.
+        reason: String,
+    },
     /// A person vouches that nothing of an attempt runs any more (EXE-12).
     #[level(3)]
     VouchEnded {

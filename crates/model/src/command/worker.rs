@@ -3,8 +3,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use tidemill_derive::{Levelled, vocabulary};
 
 use crate::{
-    AttemptOutcome, GroupName, Incarnation, JobType, LimitsKept, Measure, Nonce, Reserved, RunningExcess,
-    Token, Usage, WorkerId, WorkerLabel, WorkerStatus,
+    AttemptOutcome, GroupName, Incarnation, JobType, LimitsKept, Measure, Nonce, Reserved, RunningAttempt,
+    RunningExcess, Token, Usage, WorkerId, WorkerLabel, WorkerStatus,
 };
 
 /// Workers, and what they say of attempts. To the shard of the group.
@@ -41,6 +41,16 @@ pub enum WorkerCommand {
         /// Which.
         worker: WorkerId,
         /// How they know, for people.
+        reason: String,
+    },
+    /// A person has a worker end a stray (EXE-10): an attempt of a lost life of the log.
+    #[level(3)]
+    EndStray {
+        /// Which worker.
+        worker: WorkerId,
+        /// Which attempt.
+        token: Token,
+        /// Why, for people.
         reason: String,
     },
     /// A worker presents itself.
@@ -146,6 +156,9 @@ pub struct Registration {
     /// Attempts that still live on it.
     #[serde(default)]
     pub live: Vec<Token>,
+    /// What those of them run, as far as the worker knows it. Owners of earlier versions pass over it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub running: Vec<RunningAttempt>,
     /// How it keeps limits of attempts; absent: it does not say.
     pub keeps: Option<LimitsKept>,
     /// Ed25519 signature, in hex, over [`Registration::signed_text`] by the group's key.

@@ -22,6 +22,26 @@ pub enum AttemptEvent {
         /// Which question of it.
         nonce: Nonce,
     },
+    /// A person lets a stray, which runs from a lost life of the log, be the attempt of a batch of its logical time.
+    ///
+    /// From here on its end is that of an attempt as any other.
+    #[event(kind = "attempt.adopted", public, level = 3)]
+    Adopted {
+        /// Which batch.
+        batch: BatchId,
+        /// The attempt.
+        token: Token,
+        /// Its number, from 1.
+        attempt: u32,
+        /// Where it runs.
+        worker: WorkerId,
+        /// Which life of the worker.
+        incarnation: Incarnation,
+        /// Who.
+        by: Actor,
+        /// Why, for people.
+        reason: String,
+    },
     /// A worker reports that the process of an attempt has started.
     #[event(kind = "attempt.started", public)]
     Started {

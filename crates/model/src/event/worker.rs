@@ -3,7 +3,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use tidemill_derive::{Aggregate, vocabulary};
 
 use crate::{
-    Actor, GroupSettings, Incarnation, JobType, LimitsKept, Measure, Reserved, WorkerId, WorkerLabel,
+    Actor, AttemptOutcome, GroupSettings, Incarnation, JobType, LimitsKept, Measure, Reserved,
+    RunningAttempt, Token, WorkerId, WorkerLabel,
 };
 
 /// Workers.
@@ -113,6 +114,42 @@ pub enum WorkerEvent {
         worker: WorkerId,
         /// Which life of it.
         incarnation: Incarnation,
+    },
+    /// A worker that registers runs attempts of a lost life of the log, which are held as strays.
+    ///
+    /// An alarm follows. No batch of their jobs and logical times starts until each of them has ended, or a person adopts it.
+    #[event(kind = "worker.strays_found", public, level = 3)]
+    StraysFound {
+        /// Which.
+        worker: WorkerId,
+        /// Which life of it.
+        incarnation: Incarnation,
+        /// What it runs; at most 1,000.
+        strays: Vec<RunningAttempt>,
+    },
+    /// A person requests the end of a stray.
+    #[event(kind = "worker.stray_kill_requested", public, level = 3)]
+    StrayKillRequested {
+        /// Where it runs.
+        worker: WorkerId,
+        /// The attempt to be ended.
+        token: Token,
+        /// Who.
+        by: Actor,
+        /// Why.
+        reason: String,
+    },
+    /// A stray has ended, and holds its logical time no more.
+    ///
+    /// Its worker says so, or the worker's lease is over, or a person vouches for the worker.
+    #[event(kind = "worker.stray_ended", public, level = 3)]
+    StrayEnded {
+        /// Where it ran.
+        worker: WorkerId,
+        /// The attempt.
+        token: Token,
+        /// How it ended, as its worker says; absent: it does not say. It counts for no batch.
+        outcome: Option<AttemptOutcome>,
     },
     /// A client drains a worker, which gets no new work.
     #[event(kind = "worker.drained", public)]

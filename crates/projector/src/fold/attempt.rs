@@ -8,14 +8,14 @@ use tidemill_model::{
 };
 use tidemill_store::rows::{AttemptRow, BatchRow, UserCodeRow};
 
-use super::batch::{person, state};
+use super::batch::{assign, person, state};
 use super::job::{json, number};
 use super::{Caches, Place};
 
 impl Caches {
     pub(super) fn need_attempt(&mut self, event: &AttemptEvent) {
         match event {
-            AttemptEvent::StartGranted { batch, token, .. } => {
+            AttemptEvent::StartGranted { batch, token, .. } | AttemptEvent::Adopted { batch, token, .. } => {
                 self.batches.need((batch.0,));
                 self.attempts.expect_new((token.0,));
             }
@@ -38,6 +38,13 @@ impl Caches {
         match event {
             AttemptEvent::StartGranted { batch, token, worker, incarnation, .. } => {
                 self.grant(at, *batch, *token, worker, &incarnation.0);
+            }
+            AttemptEvent::Adopted { batch, token, attempt, worker, incarnation, .. } => {
+                self.batches.change((batch.0,), |row| assign(row, at, *attempt, (*token, worker), at.now));
+                self.grant(at, *batch, *token, worker, &incarnation.0);
+                self.attempts.change((token.0,), |row| row.started_at = Some(at.now));
+                let started = |row: &mut BatchRow| row.started_at = row.started_at.or(Some(at.now));
+                self.batches.change((batch.0,), started);
             }
             AttemptEvent::Started { batch, token } => {
                 self.attempts.change((token.0,), |row| row.started_at = Some(at.now));

@@ -188,7 +188,13 @@ impl Caches {
     }
 }
 
-fn assign(row: &mut BatchRow, at: Place, attempt: u32, (token, worker): (Token, &WorkerId), start_by: i64) {
+pub(super) fn assign(
+    row: &mut BatchRow,
+    at: Place,
+    attempt: u32,
+    (token, worker): (Token, &WorkerId),
+    start_by: i64,
+) {
     row.state = state(BatchState::Assigned);
     row.attempt = i64::from(attempt);
     row.start_by = Some(start_by);

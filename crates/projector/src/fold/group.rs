@@ -30,6 +30,9 @@ impl Caches {
             | WorkerEvent::LeaseExpired { worker, .. }
             | WorkerEvent::LeaseHalfOver { worker, .. }
             | WorkerEvent::EndVouched { worker, .. }
+            | WorkerEvent::StraysFound { worker, .. }
+            | WorkerEvent::StrayKillRequested { worker, .. }
+            | WorkerEvent::StrayEnded { worker, .. }
             | WorkerEvent::Leaving { worker, .. }
             | WorkerEvent::Left { worker, .. }
             | WorkerEvent::Unready { worker, .. }
@@ -64,8 +67,11 @@ impl Caches {
                     row.lease_expired_at = Some(at.now);
                 })
             }
-            // The alarm says it.
-            WorkerEvent::LeaseHalfOver { .. } => {}
+            // The alarm says it, and who lists them asks the owner.
+            WorkerEvent::LeaseHalfOver { .. }
+            | WorkerEvent::StraysFound { .. }
+            | WorkerEvent::StrayKillRequested { .. }
+            | WorkerEvent::StrayEnded { .. } => {}
             WorkerEvent::Leaving { worker, keeps_jobs, .. } => self.worker(at, &worker.0, |row| {
                 row.state = "leaving".into();
                 row.leaving_since = Some(at.now);
@@ -88,14 +94,7 @@ impl Caches {
             WorkerEvent::HostResumed { host, .. } => {
                 self.drained_hosts.remove((host.as_str().into(), at.shard));
             }
-            WorkerEvent::Drained { worker } => {
-                let (since, by) = self.drained_since(at, &worker.0);
-                self.worker(at, &worker.0, |row| {
-                    row.drained = true;
-                    row.drained_at = Some(since);
-                    row.drained_by = by;
-                });
-            }
+            WorkerEvent::Drained { worker } => self.drain(at, &worker.0),
             WorkerEvent::Resumed { worker } => self.worker(at, &worker.0, |row| {
                 row.drained = false;
                 row.drained_at = None;
@@ -110,6 +109,15 @@ impl Caches {
                 row.unready_since = None;
             }),
         }
+    }
+
+    fn drain(&mut self, at: Place, id: &Arc<str>) {
+        let (since, by) = self.drained_since(at, id);
+        self.worker(at, id, |row| {
+            row.drained = true;
+            row.drained_at = Some(since);
+            row.drained_by = by;
+        });
     }
 
     /// Since when a worker is drained, and by whom: with its host, which may have been before it registered.

@@ -50,6 +50,7 @@ impl World {
                 labels: Default::default(),
                 keeps: None,
                 live: Vec::new(),
+                running: Vec::new(),
                 signature: "00".repeat(64),
             })))
         } else {

@@ -93,6 +93,8 @@ pub const EXPECTED: &[Expected] = &[
         &["no_attempt_before_lease_over", "only_allowed_transitions", "final_commands_once"],
         SOME,
     ),
+    of_restore(Bug::StrayHoldsNothing, &["strays_hold_their_time"], MANY),
+    of_restore(Bug::StrayEndsUnsaid, &["strays_end_as_attempts_do"], MANY),
     of_power_cut(Bug::QuestionNotSynced),
     bug(Bug::LevelRaisedEarly, &["level_raised_when_all_read_it"], SOME),
     bug(Bug::KindWrittenBeforeLevel, &["nothing_above_the_level"], FEW),

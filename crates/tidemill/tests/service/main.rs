@@ -60,6 +60,7 @@ mod sinks;
 mod snapshots;
 mod standalone;
 mod stopping;
+mod strays;
 mod timeouts;
 mod tutorial;
 mod views;

@@ -63,6 +63,14 @@ fn of_batches(calls: Calls) -> Calls {
             batch_commands::vouch,
         )
         .add(
+            Call::act(
+                "/api/batches/{id}/adopt",
+                "An attempt of a lost life of the log becomes that of the batch; its end counts",
+            )
+            .takes::<batch_commands::AdoptRequest>(),
+            batch_commands::adopt,
+        )
+        .add(
             Call::act("/api/batches/{id}/rerun", "The same logical time again, run + 1")
                 .gives::<run::Generated>(),
             batch_commands::rerun,

@@ -80,6 +80,32 @@ pub(super) fn calendars_and_pools(calls: Calls) -> Calls {
 
 /// Worker groups: their workers, their bounds, their freezes.
 pub(super) fn groups(calls: Calls) -> Calls {
+    workers(calls)
+        .add(Call::one::<List<GroupView>>("/api/groups", "Worker groups, by number"), groups::list)
+        .add(
+            Call::act("/api/groups", "Creates a group, or changes its key and bounds")
+                .settles()
+                .of_site(Role::SuperAdministrator)
+                .takes::<groups::GroupRequest>()
+                .gives::<groups::GroupDefined>(),
+            groups::define,
+        )
+        .add(Call::one::<List<FreezeView>>("/api/freezes", "What is frozen, by group"), groups::freezes)
+        .add(
+            Call::put("/api/freezes/{scope}", "Lets no batch beyond a logical time be assigned")
+                .settles()
+                .of_group(Role::User)
+                .takes::<groups::FreezeRequest>()
+                .gives::<Written>(),
+            groups::freeze,
+        )
+        .add(
+            Call::remove("/api/freezes/{scope}", "Lifts a freeze").settles().with(groups::REASON),
+            groups::lift,
+        )
+}
+
+fn workers(calls: Calls) -> Calls {
     calls
         .add(
             Call::list::<WorkerView>("/api/workers", "Workers, by id")
@@ -124,27 +150,13 @@ pub(super) fn groups(calls: Calls) -> Calls {
             .takes::<groups::VouchRequest>(),
             groups::vouch,
         )
-        .add(Call::one::<List<GroupView>>("/api/groups", "Worker groups, by number"), groups::list)
         .add(
-            Call::act("/api/groups", "Creates a group, or changes its key and bounds")
-                .settles()
-                .of_site(Role::SuperAdministrator)
-                .takes::<groups::GroupRequest>()
-                .gives::<groups::GroupDefined>(),
-            groups::define,
-        )
-        .add(Call::one::<List<FreezeView>>("/api/freezes", "What is frozen, by group"), groups::freezes)
-        .add(
-            Call::put("/api/freezes/{scope}", "Lets no batch beyond a logical time be assigned")
-                .settles()
-                .of_group(Role::User)
-                .takes::<groups::FreezeRequest>()
-                .gives::<Written>(),
-            groups::freeze,
-        )
-        .add(
-            Call::remove("/api/freezes/{scope}", "Lifts a freeze").settles().with(groups::REASON),
-            groups::lift,
+            Call::act(
+                "/api/workers/{id}/end-stray",
+                "Ends an attempt of a lost life of the log that runs there",
+            )
+            .takes::<groups::EndStrayRequest>(),
+            groups::end_stray,
         )
 }
 

@@ -18,6 +18,7 @@ impl Shard {
             AttemptEvent::StartGranted { token, worker, incarnation, nonce, .. } => {
                 self.granted(at, id, (*token, worker, incarnation, nonce));
             }
+            AttemptEvent::Adopted { .. } => self.adopted(at, id, event),
             AttemptEvent::Started { token, .. } => self.started(at, id, *token),
             AttemptEvent::UserCodeReported { token, code, .. } => {
                 self.user_code_reported(at, id, (*token, *code))
@@ -92,6 +93,7 @@ impl Shard {
         if !under_right {
             self.granted_only_with_its_external_dependencies(at, id);
             self.has_a_failure(at, id, "granted a start");
+            self.no_stray_holds(at, id, "granted a start");
         }
         let Some(batch) = self.batches.get(&id) else { return };
         let rule = Invariant::StartGrantedOnlyToAssigned;
@@ -122,13 +124,17 @@ impl Shard {
         }
         let to = held.clone();
         self.never_two_live_attempts(at, id);
-        if let Some(batch) = self.batches.get_mut(&id) {
-            batch.phase = Phase::Granted { to, nonce: nonce.clone(), started: false };
-            batch.zero = false;
-            batch.over.begin();
-            let bound = batch.of.as_ref().and_then(|of| bound(of.spec()));
-            batch.long_at = bound.and_then(|bound| at.now.checked_add(bound).ok());
-        }
+        self.begins(at, id, Phase::Granted { to, nonce: nonce.clone(), started: false });
+    }
+
+    /// From here on a process may live.
+    pub(in crate::shard) fn begins(&mut self, at: &At<'_>, id: BatchId, granted: Phase) {
+        let Some(batch) = self.batches.get_mut(&id) else { return };
+        batch.phase = granted;
+        batch.zero = false;
+        batch.over.begin();
+        let bound = batch.of.as_ref().and_then(|of| bound(of.spec()));
+        batch.long_at = bound.and_then(|bound| at.now.checked_add(bound).ok());
     }
 
     /// From a grant on, and from an assignment with a right.

@@ -38,6 +38,7 @@ pub fn registration(worker: &str, incarnation: &str, slots: u32) -> Registration
         labels: Default::default(),
         keeps: None,
         live: Vec::new(),
+        running: Vec::new(),
         signature: hex(&key().sign(text.as_bytes()).to_bytes()),
     }
 }

@@ -40,6 +40,9 @@ impl GroupShard {
             AttemptEvent::StartGranted { batch, token, worker, incarnation, nonce } => {
                 self.start_granted(now, *batch, *token, worker, incarnation, nonce);
             }
+            AttemptEvent::Adopted { batch, token, worker, incarnation, .. } => {
+                self.stray_adopted(now, *batch, (*token, worker, incarnation));
+            }
             AttemptEvent::Started { batch, .. } => {
                 if let Some(Phase::Granted(grant)) = self.batches.get_mut(batch).map(|b| &mut b.phase) {
                     grant.started = true;
@@ -110,7 +113,9 @@ impl GroupShard {
                 worker.clone(),
                 WorkMessage::Kill { token: *token, grace_ms: self.settings().kill_grace_ms },
             )),
-            AttemptEvent::Started { .. }
+            // It runs, and goes on.
+            AttemptEvent::Adopted { .. }
+            | AttemptEvent::Started { .. }
             | AttemptEvent::UserCodeReported { .. }
             | AttemptEvent::OverLimit { .. }
             | AttemptEvent::Interrupted { .. } => None,
@@ -126,6 +131,18 @@ impl GroupShard {
         right: Option<Box<Right>>,
     ) {
         self.batches.note_token();
+        self.held_by(now, id, (token, worker), start_by, right);
+    }
+
+    /// A worker has the batch under a token that was minted before.
+    pub(in crate::group) fn held_by(
+        &mut self,
+        now: Timestamp,
+        id: BatchId,
+        (token, worker): (Token, &WorkerId),
+        start_by: Timestamp,
+        right: Option<Box<Right>>,
+    ) {
         let Some(batch) = self.batches.get_mut(&id) else { return };
         let definition = Arc::clone(&batch.definition);
         let assigned = Phase::Assigned { token, worker: worker.clone(), start_by, right };

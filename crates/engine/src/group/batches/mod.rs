@@ -64,6 +64,14 @@ impl Batches {
         self.tokens_minted = self.tokens_minted.max(counter);
     }
 
+    pub(in crate::group) fn mint_tokens_above(&mut self, counter: u64) {
+        self.tokens_minted = self.tokens_minted.max(counter);
+    }
+
+    pub(in crate::group) fn tokens_minted(&self) -> u64 {
+        self.tokens_minted
+    }
+
     pub(in crate::group) fn minted(&self) -> u64 {
         self.minted.max(self.tokens_minted)
     }

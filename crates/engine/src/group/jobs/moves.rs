@@ -98,6 +98,11 @@ impl GroupShard {
         if self.final_commands.has_of(id) {
             return Err(stays("its final command has not ended; wait for that".to_owned()));
         }
+        if self.strays.has_of(id) {
+            return Err(stays(
+                "attempts of it run from a life of the log that is lost; end them first".to_owned(),
+            ));
+        }
         if self.is_waited_for(id) {
             let reason = "batches that wait for it are unfinished, or its group has not heard yet that nobody names it \
                           as a parent any more; wait for them, or end them first";

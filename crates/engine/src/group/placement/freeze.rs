@@ -1,5 +1,5 @@
 //! BYD-17, DSP-1: batches that nothing of their own keeps back, and that may not be assigned all the same: beyond
-//! the latest allowed logical time, or before their earliest start.
+//! the latest allowed logical time, before their earliest start, or while a stray of their logical time runs.
 
 use std::collections::BTreeMap;
 
@@ -41,7 +41,9 @@ impl GroupShard {
     /// Whether a batch may not be assigned, though all that it waits for is there.
     pub(crate) fn holds_back(&self, id: BatchId, batch: &Batch) -> bool {
         let beyond = self.placement.frozen.latest().is_some_and(|latest| batch.logical_time > latest);
-        beyond || (!self.placement.early.is_empty() && self.placement.early.contains_key(&id))
+        beyond
+            || self.strays.hold(batch.definition.id, batch.logical_time)
+            || (!self.placement.early.is_empty() && self.placement.early.contains_key(&id))
     }
 
     pub(crate) fn freeze_replicated(&mut self, now: Timestamp, scope: FreezeScope, freeze: Option<&Freeze>) {
@@ -123,6 +125,6 @@ impl GroupShard {
             let message = format!("its earliest start is {earliest}");
             Condition::new("earliest_start", message, Some(batch.generated))
         });
-        frozen.chain(early).collect()
+        frozen.chain(early).chain(self.why_strays(batch)).collect()
     }
 }

@@ -110,6 +110,11 @@ impl Pools {
         (!shared.is_empty()).then_some(shared)
     }
 
+    /// Whether groups share some of these.
+    pub(crate) fn are_shared(&self, uses: &[PoolUse]) -> bool {
+        self.shared_of(uses).is_some()
+    }
+
     /// Whether a batch that needs these may start now, as far as pools go. A pool that is gone keeps nobody.
     pub(crate) fn admit(&self, uses: &[PoolUse]) -> Result<(), Shut<'_>> {
         for of in uses {

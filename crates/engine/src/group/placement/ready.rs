@@ -55,7 +55,7 @@ impl GroupShard {
     }
 
     /// A ready batch waits again.
-    pub(super) fn hold_ready(&mut self, now: Timestamp, id: BatchId) {
+    pub(in crate::group) fn hold_ready(&mut self, now: Timestamp, id: BatchId) {
         let Some(batch) = self.batches.get_mut(&id) else { return };
         let Phase::Ready { key } = batch.phase else { return };
         batch.phase = Phase::Waiting;

@@ -22,7 +22,7 @@ impl GroupShard {
             LiveQuery::PlanApply { .. } | LiveQuery::Notified { .. } | LiveQuery::Level => {
                 LiveAnswer::NotFound
             }
-            LiveQuery::Worker { worker } => self.workers.present(worker),
+            LiveQuery::Worker { worker } => self.present(worker),
             LiveQuery::Mailboxes { with } => self.mailbox_state(with),
             LiveQuery::WantedExternalDependencies { after, limit } => {
                 self.wanted_external_dependencies(*after, *limit)

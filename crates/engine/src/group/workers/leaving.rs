@@ -64,7 +64,7 @@ impl GroupShard {
     fn leaves_nothing(&self, worker: &WorkerId, known: &Worker) -> bool {
         let is_covered = |token: &Token| match self.batches.of_token(*token) {
             Some(id) => self.batches.get(&id).is_some_and(|batch| is_of_life(batch, &known.incarnation)),
-            None => !self.final_commands.is_granted(*token),
+            None => !self.final_commands.is_granted(*token) && !self.strays.has(*token),
         };
         !self.workers.has_dead_life(worker) && self.tokens_of(worker).all(|token| is_covered(&token))
     }

@@ -8,7 +8,7 @@ use tidemill_model::{
 };
 
 use crate::group::GroupShard;
-use crate::group::workers::{Slots, Worker, Workers};
+use crate::group::workers::{Slots, Worker};
 
 /// A change that puts no worker over a bound, nor back, is on record at most this often.
 const SELDOM: SignedDuration = SignedDuration::from_secs(60);
@@ -33,13 +33,14 @@ impl GroupShard {
     }
 }
 
-impl Workers {
+impl GroupShard {
     /// How it stands with a worker, beside what only the owner's clock and its heartbeats tell.
     pub(in crate::group) fn present(&self, id: &WorkerId) -> LiveAnswer {
-        let Some(known) = self.get(id) else { return LiveAnswer::NotFound };
+        let Some(known) = self.workers.get(id) else { return LiveAnswer::NotFound };
         let of = |slots: &Slots| SlotUse { slots: slots.max, used: slots.used };
         let slots = known.slots.iter().map(|(kind, slots)| (kind.clone(), of(slots))).collect();
-        LiveAnswer::Worker(Box::new(WorkerPresent { slots, ..WorkerPresent::default() }))
+        let strays = self.strays.on(id).collect();
+        LiveAnswer::Worker(Box::new(WorkerPresent { slots, strays, ..WorkerPresent::default() }))
     }
 }
 

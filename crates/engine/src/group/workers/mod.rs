@@ -1,6 +1,7 @@
 //! Workers, their slots and memory, and which of them can take one more; beside this, their registration, health and
 //! leases, and what they report.
 
+mod apply;
 mod hosts;
 mod leaving;
 mod machine;
@@ -340,6 +341,16 @@ impl Workers {
             free.take(id, before);
             free.put(id, after);
         }
+    }
+
+    /// A stray holds no slot, and what an earlier life was told may count as long as it runs.
+    pub(in crate::group) fn stray_is_gone(&mut self, now: Timestamp, id: &WorkerId, token: Token) {
+        self.turn(now, id, |worker| {
+            worker.tokens.remove(&token);
+            if worker.tokens.is_empty() {
+                worker.told.forget_earlier();
+            }
+        });
     }
 
     fn unindex(&mut self, id: &WorkerId, worker: &Worker) {

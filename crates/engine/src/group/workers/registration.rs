@@ -16,7 +16,7 @@ use tidemill_model::{
 use crate::decision::Decision;
 use crate::group::workers::machine::heard;
 use crate::group::workers::settle::SettleCause;
-use crate::group::workers::{Demand, Machine, Slots, Worker, Workers};
+use crate::group::workers::{Demand, Slots, Worker, Workers};
 use crate::group::{Group, GroupShard};
 
 const MAX_WORKERS: usize = 10_000;
@@ -117,53 +117,6 @@ impl Workers {
 }
 
 impl GroupShard {
-    pub(in crate::group) fn apply_worker(&mut self, now: Timestamp, event: &WorkerEvent) {
-        match event {
-            WorkerEvent::Registered { .. } => self.worker_registered(now, event),
-            WorkerEvent::Measured { worker, measure, overloaded } => {
-                self.workers.turn(now, worker, |worker| {
-                    worker.machine = Some(Machine::new(*measure, now, *overloaded, worker.reserved_mb));
-                });
-            }
-            WorkerEvent::Lost { worker, .. } => {
-                self.workers.turn(now, worker, |worker| worker.lost = true);
-                self.unsettle(worker, SettleCause::Lost);
-            }
-            WorkerEvent::Recovered { worker, .. } => {
-                self.workers.turn(now, worker, |worker| (worker.lost, worker.warned) = (false, false));
-                self.workers.keep_what_was_lost(worker);
-            }
-            WorkerEvent::LeaseExpired { worker, .. } | WorkerEvent::EndVouched { worker, .. } => {
-                self.workers.turn(now, worker, |worker| worker.expired = true);
-                self.unsettle(worker, SettleCause::Expired);
-            }
-            WorkerEvent::LeaseHalfOver { worker, .. } => {
-                self.workers.turn(now, worker, |worker| worker.warned = true);
-            }
-            WorkerEvent::Leaving { worker, .. } => {
-                self.workers.turn(now, worker, |worker| worker.leaving = true);
-                self.worker_leaves(worker, now);
-            }
-            WorkerEvent::Left { worker, .. } => {
-                self.workers.turn(now, worker, |worker| worker.expired = true);
-                self.unsettle(worker, SettleCause::Left);
-            }
-            WorkerEvent::Drained { worker } => self.workers.turn(now, worker, |worker| worker.drained = true),
-            WorkerEvent::Resumed { worker } => {
-                self.workers.turn(now, worker, |worker| worker.drained = false)
-            }
-            WorkerEvent::HostDrained { host, .. } => self.workers.host_drained(host),
-            WorkerEvent::HostEmptied { host } => self.workers.host_emptied(host),
-            WorkerEvent::HostResumed { host, .. } => self.workers.host_resumed(host),
-            WorkerEvent::Unready { worker, reason, .. } => {
-                self.workers.turn(now, worker, |worker| worker.unready = Some(reason.as_str().into()));
-            }
-            WorkerEvent::Ready { worker, .. } => {
-                self.workers.turn(now, worker, |worker| worker.unready = None)
-            }
-        }
-    }
-
     /// EXE-11: only with the group's key.
     pub(crate) fn register_worker(&self, registration: &Registration) -> Result<Decision, Rejection> {
         let group = self.group.as_ref().ok_or_else(|| Rejection::unknown("group", &registration.group))?;
@@ -189,7 +142,8 @@ impl GroupShard {
             reserved: registration.reserved.clone(),
             keeps: registration.keeps,
         };
-        Ok(Decision::events([registered.into()].into_iter().chain(drained).collect()))
+        let strays = self.strays_of(registration);
+        Ok(Decision::events([registered.into()].into_iter().chain(drained).chain(strays).collect()))
     }
 
     /// Makes an event only when a lost worker turns out to live, or its machine stands otherwise; an unknown one
@@ -197,6 +151,9 @@ impl GroupShard {
     pub(crate) fn heartbeat(&self, heartbeat: &Heartbeat, now: Timestamp) -> Decision {
         let Heartbeat { worker, incarnation, measure, .. } = heartbeat;
         match self.workers.get(worker) {
+            // Its registration says what it runs of a life that is lost.
+            Some(_) if self.records_strays() && self.strays.is_unheard(worker) => Decision::nothing()
+                .telling(worker, WorkMessage::Unregistered { incarnation: incarnation.clone() }),
             Some(known) if known.incarnation == *incarnation && !known.expired => {
                 let found = || {
                     let (worker, incarnation) = (worker.clone(), incarnation.clone());
@@ -222,7 +179,7 @@ impl GroupShard {
             Some(id) => {
                 self.batches.get(&id).is_some_and(|batch| batch.grant().is_some()) || self.is_by_word(*token)
             }
-            None => self.final_commands.is_granted(*token),
+            None => self.final_commands.is_granted(*token) || self.strays.has(*token),
         };
         Some(WorkMessage::Registered {
             incarnation: known.incarnation.clone(),
@@ -259,7 +216,7 @@ impl GroupShard {
         reserved_mb
     }
 
-    fn worker_registered(&mut self, now: Timestamp, event: &WorkerEvent) {
+    pub(super) fn worker_registered(&mut self, now: Timestamp, event: &WorkerEvent) {
         let WorkerEvent::Registered {
             worker,
             incarnation,
@@ -315,6 +272,7 @@ impl GroupShard {
         };
         self.workers.insert(worker.clone(), known);
         self.workers.turn(now, worker, |_| {});
+        self.strays.heard_of(worker);
         match (same_life, self.workers.has_dead_life(worker)) {
             // What its dead life had is ended whoever the worker is now.
             (_, true) => {}

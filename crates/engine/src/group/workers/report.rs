@@ -66,9 +66,8 @@ impl GroupShard {
             {
                 refused("an earlier life of the worker had it; it is taken back")
             }
-            Phase::Assigned { .. } if !batch.may_run() || self.lacks_a_failure(batch) => {
-                let reason = "something that it waits for was withdrawn";
-                Decision::of(rejected(id, (*token, worker), reason))
+            Phase::Assigned { .. } if self.withheld(batch).is_some() => {
+                Decision::of(rejected(id, (*token, worker), self.withheld(batch).unwrap_or_default()))
             }
             Phase::Assigned { .. } => match self.run_spec(id, batch, *token) {
                 Ok(_) => Decision::of(granted()),
@@ -87,6 +86,15 @@ impl GroupShard {
         }
     }
 
+    /// Why what was assigned may not start any more.
+    fn withheld(&self, batch: &Batch) -> Option<&'static str> {
+        if self.strays.hold(batch.definition.id, batch.logical_time) {
+            return Some("a stray of its logical time runs");
+        }
+        (!batch.may_run() || self.lacks_a_failure(batch))
+            .then_some("something that it waits for was withdrawn")
+    }
+
     pub(crate) fn reject_assignment(
         &self,
         token: Token,
@@ -95,6 +103,9 @@ impl GroupShard {
         now: Timestamp,
     ) -> Decision {
         if let Some(decision) = self.final_commands.reject_final(token, (worker, nonce), reason) {
+            return decision;
+        }
+        if let Some(decision) = self.stray_finished(token, worker, None) {
             return decision;
         }
         // It may be asked again by one that has not heard that it was taken back.
@@ -137,6 +148,9 @@ impl GroupShard {
         if self.final_commands.is_granted(token) {
             return Ok(Decision::nothing());
         }
+        if let Some(decision) = self.stray_started(token, worker) {
+            return Ok(decision);
+        }
         let (id, batch) = self.holding(token, worker).map_err(|reason| Rejection::stale(token, reason))?;
         match batch.grant() {
             Some(grant) if grant.started => Ok(Decision::nothing()),
@@ -158,7 +172,8 @@ impl GroupShard {
         now: Timestamp,
     ) -> Decision {
         let recorded = WorkMessage::Recorded { token };
-        if let Some(decision) = self.final_commands.final_finished(token, worker, outcome) {
+        let of_final = || self.final_commands.final_finished(token, worker, outcome);
+        if let Some(decision) = self.stray_finished(token, worker, Some(outcome)).or_else(of_final) {
             return decision;
         }
         let (id, batch) = match self.holding(token, worker) {

@@ -88,7 +88,10 @@ impl GroupShard {
     pub(crate) fn settle(&self, worker: &WorkerId, now: Timestamp) -> Vec<Event> {
         let Some(unsettled) = self.workers.unsettled.get(worker) else { return Vec::new() };
         let settled = |(token, batch): (Token, Option<BatchId>)| {
-            let Some(batch) = batch else { return self.final_commands.final_settled(token) };
+            let Some(batch) = batch else {
+                let stray = self.stray_settled(token).map(|end| vec![end]);
+                return stray.unwrap_or_else(|| self.final_commands.final_settled(token));
+            };
             let known = self.batches.get(&batch);
             if unsettled.because != SettleCause::Left && known.is_some_and(|known| known.grant().is_some()) {
                 let message = "nothing of its worker runs any more".to_owned();
@@ -105,7 +108,7 @@ impl GroupShard {
         self.concerned(worker, unsettled).take(STEP).flat_map(settled).collect()
     }
 
-    /// The tokens that must not stay with the worker, and their batches; none: a final command's.
+    /// The tokens that must not stay with the worker, and their batches; none: a final command's, or a stray's.
     fn concerned<'a>(
         &'a self,
         worker: &WorkerId,
@@ -116,6 +119,10 @@ impl GroupShard {
         let tokens = tokens.zip(range).into_iter().flat_map(|(tokens, range)| tokens.range(range));
         tokens.filter_map(|token| {
             let Some(id) = self.batches.of_token(*token) else {
+                if self.strays.has(*token) {
+                    let ends = unsettled.because.leaves_nothing() || planted!(StrayEndsUnsaid);
+                    return ends.then_some((*token, None));
+                }
                 let runs_on = self.final_commands.is_granted(*token) && !unsettled.because.leaves_nothing();
                 return (self.final_commands.holds(*token) && !runs_on).then_some((*token, None));
             };

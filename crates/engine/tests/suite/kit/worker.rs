@@ -78,6 +78,7 @@ impl TestWorker {
             labels: self.labels.iter().map(|label| label.as_str().try_into().unwrap()).collect(),
             keeps: None,
             live: self.running.keys().copied().collect(),
+            running: Vec::new(),
             signature: sign(&text),
         }
     }
