@@ -142,6 +142,7 @@ impl Worker {
             reserved: Default::default(),
             labels: Default::default(),
             keeps: None,
+            types: BTreeMap::new(),
             live: Vec::new(),
             signature: hex(&key.sign(text.as_bytes()).to_bytes()),
         };
@@ -174,6 +175,7 @@ impl Worker {
                     unready: None,
                     excesses: Vec::new(),
                     leaving: None,
+                    external_work: Vec::new(),
                     status: None,
                 })));
             }

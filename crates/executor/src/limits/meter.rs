@@ -19,9 +19,10 @@ pub(super) struct Seen {
     pub(super) memory_kib: u64,
 }
 
-/// All below this process, without itself.
-pub(super) fn look(root: Pid) -> Seen {
+/// All below this process, without itself, and without one of its children and what is below that.
+pub(super) fn look(root: Pid, spared: Option<Pid>) -> Seen {
     let mut found = children(root.as_raw_nonzero().get()).1;
+    found.retain(|pid| Pid::from_raw(*pid) != spared);
     let (mut seen, mut next) = (Seen::default(), 0);
     while let Some(pid) = found.get(next).copied().filter(|_| next < MOST) {
         next += 1;
@@ -70,10 +71,10 @@ mod tests {
         let mut child = std::process::Command::new("sh").args(["-c", "sleep 60 & wait"]).spawn().unwrap();
         let root = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
         let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
-        while look(root).processes == 0 && std::time::Instant::now() < deadline {
+        while look(root, None).processes == 0 && std::time::Instant::now() < deadline {
             std::thread::yield_now();
         }
-        let seen = look(root);
+        let seen = look(root, None);
         assert_eq!(seen.processes, 1);
         assert!(host_oom_kills().is_some());
         let sleeping = children(root.as_raw_nonzero().get()).1;
@@ -81,6 +82,6 @@ mod tests {
             let _ = rustix::process::kill_process(Pid::from_raw(pid).unwrap(), rustix::process::Signal::KILL);
         }
         child.wait().unwrap();
-        assert_eq!(look(root), Seen::default());
+        assert_eq!(look(root, None), Seen::default());
     }
 }

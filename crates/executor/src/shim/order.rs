@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 use tidemill_derive::Word;
-use tidemill_model::Excess;
+use tidemill_model::{Excess, ExternalWorkId};
 
 use crate::attempt_dir::ExitRecord;
 
@@ -92,6 +92,8 @@ pub enum News {
     Started,
     /// It wants more than there is for it.
     Exceeded(Excess),
+    /// It has started this elsewhere.
+    ExternalWork(Vec<ExternalWorkId>),
     /// No process of it is left, and `exit.json` says the same as this.
     Ended(Box<ExitRecord>),
 }

@@ -5,6 +5,7 @@
 
 #[cfg(test)]
 mod corpus;
+mod outside;
 
 use std::io;
 
@@ -17,6 +18,9 @@ use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
 };
 
+use tidemill_model::ExternalWorkId;
+
+use super::elsewhere::{Elsewhere, Said};
 use super::line::{self, Line};
 use super::output::Output;
 use super::{KillCause, Lease, News, Order, tree};
@@ -27,15 +31,17 @@ use crate::machine::boottime_ms;
 /// The pauses between two walks that kill what is left.
 const WALK_PAUSES_MS: std::ops::RangeInclusive<u64> = 2..=100;
 
-/// Waits until no process of the attempt is left. `orders` is what the worker has said already.
+/// Waits until no process of the attempt is left, of which `main` is the first.
 pub(super) fn until_empty(
+    watch: &mut Watch,
     main: Pid,
-    (spec, guard): (&ShimSpec, &mut Guard),
+    guard: &mut Guard,
     (line, signals, output): (&mut Line<'_>, &SignalFd, &mut Output),
-    orders: Vec<u8>,
-) -> io::Result<ExitRecord> {
-    let timer = timerfd_create(TimerfdClockId::Boottime, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?;
-    let mut watch = Watch::new(main, spec, orders);
+    mut elsewhere: Option<&mut Elsewhere>,
+) -> io::Result<()> {
+    let timer = timer()?;
+    watch.main = Some(main);
+    watch.agent = elsewhere.as_ref().and_then(|elsewhere| elsewhere.pid());
     watch.obey();
     loop {
         let now_ms = boottime_ms();
@@ -45,7 +51,10 @@ pub(super) fn until_empty(
         watch.keep_limits(now_ms, guard, line);
         let due = [watch.act(now_ms), line.look_at_ms(), output.act(now_ms), Some(guard.look_at_ms())];
         set_timer(&timer, due.into_iter().flatten().min())?;
-        let heard = hear(line, signals, &timer, output)?;
+        let heard = hear((line, signals), &timer, Some(output), elsewhere.as_deref())?;
+        if heard.elsewhere {
+            watch.hear_elsewhere(elsewhere.as_deref_mut(), line);
+        }
         if heard.line {
             watch.hear(line, guard);
         }
@@ -55,30 +64,42 @@ pub(super) fn until_empty(
         if heard.output {
             output.notice(boottime_ms());
         }
-        watch.reap()?;
+        watch.reap(elsewhere.as_deref_mut())?;
         if watch.is_empty {
-            return Ok(watch.record());
+            return Ok(());
         }
     }
+}
+
+fn timer() -> io::Result<OwnedFd> {
+    Ok(timerfd_create(TimerfdClockId::Boottime, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?)
 }
 
 struct Heard {
     line: bool,
     signals: bool,
+    elsewhere: bool,
     output: bool,
 }
 
-fn hear(line: &Line<'_>, signals: &SignalFd, timer: &OwnedFd, output: &Output) -> io::Result<Heard> {
+fn hear(
+    (line, signals): (&Line<'_>, &SignalFd),
+    timer: &OwnedFd,
+    output: Option<&Output>,
+    elsewhere: Option<&Elsewhere>,
+) -> io::Result<Heard> {
     let wait = |source| PollFd::from_borrowed_fd(source, PollFlags::IN);
-    let (line, outputs) = (line.source(), output.sources());
+    let (line, outputs) = (line.source(), output.and_then(Output::sources));
+    let elsewhere = elsewhere.and_then(Elsewhere::source);
     let mut fds = vec![wait(signals.as_fd()), wait(timer.as_fd())];
-    fds.extend(line.map(wait));
+    fds.extend(line.into_iter().chain(elsewhere).map(wait));
     fds.extend(outputs.into_iter().flatten().map(|pipe| wait(pipe.as_fd())));
     poll(&mut fds, None)?;
     let mut heard = fds.iter().map(|fd| !fd.revents().is_empty());
     let (signals, _timer) = (heard.next() == Some(true), heard.next());
     let line = line.is_some() && heard.next() == Some(true);
-    Ok(Heard { line, signals, output: heard.any(|is_heard| is_heard) })
+    let elsewhere = elsewhere.is_some() && heard.next() == Some(true);
+    Ok(Heard { line, signals, elsewhere, output: heard.any(|is_heard| is_heard) })
 }
 
 /// Absolute, so that nothing is lost between reading the clock and setting it.
@@ -101,8 +122,18 @@ struct Killing {
     has_asked: bool,
 }
 
-struct Watch {
-    main: Pid,
+/// How far the attempt is, and what ends it.
+pub(super) struct Watch {
+    /// The first process of the job; absent: it has not begun.
+    main: Option<Pid>,
+    /// The child that is no process of the job.
+    agent: Option<Pid>,
+    /// Ids of external work that are known.
+    found: Vec<ExternalWorkId>,
+    /// All its processes have ended, and what it started elsewhere may go on by itself.
+    lasts_elsewhere: bool,
+    /// The owner does not wait for its end any more; since when.
+    disowned_at_ms: Option<u64>,
     grace_ms: u64,
     lease: Option<Lease>,
     /// TMO-5: TERM at this time, on CLOCK_BOOTTIME.
@@ -117,9 +148,14 @@ struct Watch {
 }
 
 impl Watch {
-    fn new(main: Pid, spec: &ShimSpec, orders: Vec<u8>) -> Self {
+    /// `orders` is what the worker has said already.
+    pub(super) fn new(spec: &ShimSpec, orders: Vec<u8>) -> Self {
         Self {
-            main,
+            main: None,
+            agent: None,
+            found: Vec::new(),
+            lasts_elsewhere: false,
+            disowned_at_ms: None,
             grace_ms: spec.grace_ms,
             lease: spec.lease,
             limit_at_ms: spec.limit_ms.map(|limit_ms| boottime_ms().saturating_add(limit_ms)),
@@ -149,7 +185,7 @@ impl Watch {
         }
         if !killing.has_asked {
             killing.has_asked = true;
-            tree::ask_descendants(getpid());
+            tree::ask_descendants(getpid(), self.agent);
         }
         // The lease may be over before the grace is.
         let lease_end_ms = self.lease.map(|lease| lease.term_at_ms).filter(|term_at_ms| *term_at_ms > now_ms);
@@ -158,7 +194,8 @@ impl Watch {
 
     /// One walk may miss what is forked meanwhile, so it is repeated until the kernel knows of no child.
     fn kill_all(&mut self, now_ms: u64) -> u64 {
-        tree::kill_descendants(getpid());
+        let agent = self.agent;
+        tree::kill_strays(getpid(), &|pid| Some(pid) == agent);
         let again = now_ms + self.pause_ms;
         self.pause_ms = (self.pause_ms * 2).min(*WALK_PAUSES_MS.end());
         again
@@ -196,7 +233,7 @@ impl Watch {
     fn end(&mut self, because: KillCause, kill_at_ms: u64) {
         match &mut self.killing {
             Some(killing) => killing.kill_at_ms = killing.kill_at_ms.min(kill_at_ms),
-            None if self.status.is_some() => {}
+            None if self.status.is_some() && !self.lasts_elsewhere => {}
             None => self.killing = Some(Killing { because, kill_at_ms, has_asked: false }),
         }
     }
@@ -212,6 +249,9 @@ impl Watch {
             line::Heard::WorkerCame => {
                 line.tell(&News::Started);
                 guard.excesses().iter().for_each(|excess| line.tell(&News::Exceeded(*excess)));
+                if !self.found.is_empty() {
+                    line.tell(&News::ExternalWork(self.found.clone()));
+                }
             }
         }
     }
@@ -223,6 +263,9 @@ impl Watch {
             match String::from_utf8_lossy(&line).trim().parse() {
                 Ok(Order::Lease(lease)) => self.renew(lease),
                 Ok(Order::Kill { grace_ms, because }) => {
+                    if because == KillCause::Disowned {
+                        self.disowned_at_ms.get_or_insert_with(boottime_ms);
+                    }
                     self.end(because, boottime_ms().saturating_add(grace_ms));
                 }
                 // A line of a newer worker: it has to know that this shim is older.
@@ -253,12 +296,22 @@ impl Watch {
         Ok(())
     }
 
-    fn reap(&mut self) -> io::Result<()> {
+    fn reap(&mut self, mut elsewhere: Option<&mut Elsewhere>) -> io::Result<()> {
         loop {
             match wait(WaitOptions::NOHANG) {
-                Ok(Some((pid, status))) if pid == self.main => self.status = Some(status),
+                Ok(Some((pid, status))) if Some(pid) == self.main => self.status = Some(status),
+                Ok(Some((pid, _))) if Some(pid) == self.agent => {
+                    self.agent = None;
+                    if let Some(elsewhere) = elsewhere.as_deref_mut() {
+                        elsewhere.was_reaped();
+                    }
+                }
                 Ok(Some(_)) => {}
-                Ok(None) => return Ok(()),
+                Ok(None) => {
+                    let only_agent = |agent| !tree::has_children_beside(getpid(), agent);
+                    self.is_empty = self.status.is_some() && self.agent.is_some_and(only_agent);
+                    return Ok(());
+                }
                 Err(rustix::io::Errno::CHILD) => {
                     self.is_empty = true;
                     return Ok(());
@@ -268,7 +321,19 @@ impl Watch {
         }
     }
 
-    fn record(&self) -> ExitRecord {
+    fn hear_elsewhere(&mut self, elsewhere: Option<&mut Elsewhere>, line: &mut Line<'_>) -> Vec<Said> {
+        let said = elsewhere.map(Elsewhere::hear).unwrap_or_default();
+        for said in &said {
+            if let Said::Found(ids) = said {
+                self.found.extend(ids.iter().cloned());
+                line.tell(&News::ExternalWork(ids.clone()));
+            }
+        }
+        said
+    }
+
+    /// Once none of its processes is left.
+    pub(super) fn record(&self) -> ExitRecord {
         let status = self.status.expect("without children, the main process was waited for");
         ExitRecord {
             exit_code: status.exit_status(),

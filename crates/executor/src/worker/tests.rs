@@ -33,6 +33,7 @@ fn worker() -> Worker {
         reserved: Default::default(),
         labels: Default::default(),
         keeps: None,
+        types: BTreeMap::new(),
         live: Vec::new(),
         signature: "s".to_owned(),
     };
@@ -90,6 +91,7 @@ fn spec(token: Token, of_type: &str) -> RunSpec {
         limits: tidemill_model::Limits::default(),
         group_limits: tidemill_model::GroupLimits::default(),
         ending: None,
+        unconfirmed: Vec::new(),
     }
 }
 

@@ -3,7 +3,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use tidemill_derive::{Aggregate, vocabulary};
 
 use crate::{
-    Actor, GroupSettings, Incarnation, JobType, LimitsKept, Measure, Reserved, WorkerId, WorkerLabel,
+    Actor, GroupSettings, Incarnation, JobType, LimitsKept, Measure, Reserved, TypeStatus, WorkerId,
+    WorkerLabel,
 };
 
 /// Workers.
@@ -34,6 +35,9 @@ pub enum WorkerEvent {
         reserved: BTreeMap<JobType, Reserved>,
         /// How it keeps limits of attempts; absent: it did not say.
         keeps: Option<LimitsKept>,
+        /// What it can run, and why not the rest, by job type; empty: it did not say.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        types: BTreeMap<JobType, TypeStatus>,
     },
     /// A worker reports that the load or memory of its machine changed notably.
     #[event(kind = "worker.measured", public)]

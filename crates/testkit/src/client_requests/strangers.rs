@@ -49,6 +49,7 @@ impl World {
                 reserved: Default::default(),
                 labels: Default::default(),
                 keeps: None,
+                types: BTreeMap::new(),
                 live: Vec::new(),
                 signature: "00".repeat(64),
             })))
@@ -61,6 +62,7 @@ impl World {
                 outcome,
                 usage: None,
                 interrupted: false,
+                external: None,
             })
         };
         let shard = match &command {

@@ -77,6 +77,7 @@ impl TestWorker {
             reserved: self.reserved.map(|kept| ("noop".try_into().unwrap(), kept)).into_iter().collect(),
             labels: self.labels.iter().map(|label| label.as_str().try_into().unwrap()).collect(),
             keeps: None,
+            types: BTreeMap::new(),
             live: self.running.keys().copied().collect(),
             signature: sign(&text),
         }
@@ -119,6 +120,7 @@ impl TestWorker {
             unready: None,
             excesses: Vec::new(),
             leaving: None,
+            external_work: Vec::new(),
             status: None,
         }))
     }
@@ -140,6 +142,7 @@ impl TestWorker {
             outcome,
             usage: None,
             interrupted: false,
+            external: None,
         })
     }
 
