@@ -18,10 +18,14 @@ yarn_packages() {
 yarn_install() { fetch_jars yarn -DincludeScope=runtime; }
 
 yarn_configure() {
+  local name
   mkdir -p "$YARN_DIR/conf" "$YARN_DIR/bin" "$YARN_DIR/data"
   cp "$DEV_DIR/yarn/log4j.properties" "$YARN_DIR/conf/"
-  sed -e "s|@PORT@|$(port_of yarn)|g" -e "s|@LIB@|$YARN_LIB|g" -e "s|@DATA@|$YARN_DIR/data|g" \
-    "$DEV_DIR/yarn/core-site.xml" >"$YARN_DIR/conf/core-site.xml"
+  # Each part of Hadoop has defaults of its own, which only a file of its own name stands above.
+  for name in core mapred yarn; do
+    sed -e "s|@PORT@|$(port_of yarn)|g" -e "s|@LIB@|$YARN_LIB|g" -e "s|@DATA@|$YARN_DIR/data|g" \
+      "$DEV_DIR/yarn/site.xml" >"$YARN_DIR/conf/$name-site.xml"
+  done
   yarn_client yarn org.apache.hadoop.yarn.client.cli.ApplicationCLI
   yarn_client hadoop
 }

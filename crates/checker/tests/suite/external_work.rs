@@ -34,11 +34,10 @@ fn runs() -> History {
     given.command([granted(1, 1, "w", "i"), started(1, 1)])
 }
 
-fn lost(before: &[Event]) -> History {
+fn lost<const N: usize>(end: [Event; N]) -> History {
     let lost = event(json!({"worker": {"lost": {"worker": "w", "incarnation": "i"}}}));
     let expired = event(json!({"worker": {"lease_expired": {"worker": "w", "incarnation": "i"}}}));
-    let end = before.iter().cloned().chain([ends("lost"), finished(1, "failed")]);
-    runs().command([lost]).command([expired]).timer(end.collect::<Vec<_>>())
+    runs().command([lost]).command([expired]).timer(end)
 }
 
 pub(crate) fn cases() -> Vec<Case> {
@@ -63,8 +62,8 @@ pub(crate) fn cases() -> Vec<Case> {
         case(
             told,
             "the lease is over, and nobody says that external work may run on",
-            lost(&[unconfirmed()]),
-            lost(&[]),
+            lost([unconfirmed(), ends("lost"), finished(1, "failed")]),
+            lost([ends("lost"), finished(1, "failed")]),
         ),
     ]
 }

@@ -137,7 +137,7 @@ fn unconfirmed_work_is_passed_on_until_an_attempt_has_started() {
     let left = ExternalWork { token: first, ids: ids(&["application_1"]) };
 
     let second = ask(&mut world, &worker);
-    assert_eq!(granted(&mut world, &worker, second).unconfirmed, [left.clone()]);
+    assert_eq!(granted(&mut world, &worker, second).unconfirmed, std::slice::from_ref(&left));
     // Not started: its worker may have ended some of it, or nothing.
     ends(&mut world, &worker, second, (AttemptResult::Failed, None));
 
