@@ -23,7 +23,7 @@ yarn_configure() {
   cp "$DEV_DIR/yarn/log4j.properties" "$YARN_DIR/conf/"
   # Each part of Hadoop has defaults of its own, which only a file of its own name stands above.
   for name in core mapred yarn; do
-    sed -e "s|@PORT@|$(port_of yarn)|g" -e "s|@LIB@|$YARN_LIB|g" -e "s|@DATA@|$YARN_DIR/data|g" \
+    sed -e "s|@PORT@|$(port_of yarn)|g" -e "s|@SCHEDULER_PORT@|$(port_of yarn-scheduler)|g" -e "s|@LIB@|$YARN_LIB|g" -e "s|@DATA@|$YARN_DIR/data|g" \
       "$DEV_DIR/yarn/site.xml" >"$YARN_DIR/conf/$name-site.xml"
   done
   yarn_client yarn org.apache.hadoop.yarn.client.cli.ApplicationCLI
@@ -39,15 +39,15 @@ yarn_client() {
   chmod 755 "$file"
 }
 
-# Everything listens on this host alone, all but the client's port on a free one.
+# Everything listens on this host alone; what no client has to find, on free ports.
 yarn_launch() {
   local free=() name
   choose_port yarn 18032
+  choose_port yarn-scheduler 18030
   choose_port yarn-history 18020
   yarn_configure
   for name in mapreduce.jobhistory.webapp.address mapreduce.jobhistory.admin.address \
-    yarn.resourcemanager.webapp.address yarn.resourcemanager.scheduler.address \
-    yarn.resourcemanager.resource-tracker.address yarn.resourcemanager.admin.address; do
+    yarn.resourcemanager.webapp.address yarn.resourcemanager.resource-tracker.address yarn.resourcemanager.admin.address; do
     free+=(-D "$name=127.0.0.1:0")
   done
   (

@@ -37,7 +37,7 @@ fn runs() -> History {
 fn lost<const N: usize>(end: [Event; N]) -> History {
     let lost = event(json!({"worker": {"lost": {"worker": "w", "incarnation": "i"}}}));
     let expired = event(json!({"worker": {"lease_expired": {"worker": "w", "incarnation": "i"}}}));
-    runs().command([lost]).command([expired]).timer(end)
+    runs().command([lost]).at("2026-03-02T10:30:00.000Z").command([expired]).timer(end)
 }
 
 pub(crate) fn cases() -> Vec<Case> {

@@ -57,7 +57,8 @@ fn application_of_a_killed_batch_is_killed_in_yarn() {
              arguments: ['-m', '1', '-r', '0', '-mt', '{ms}']}}\n"
         )
     };
-    server.apply(&format!("jobs:\n{}{}", job("long", 3_600_000), job("short", 100)));
+    let jobs = [job("long", 3_600_000), job("other", 3_600_000), job("short", 100)];
+    server.apply(&format!("jobs:\n{}", jobs.concat()));
     let started = |job: &str| {
         let batch = run_job(&server, job);
         let id = until_within(PATIENCE, "its application is found", || {
@@ -67,7 +68,7 @@ fn application_of_a_killed_batch_is_killed_in_yarn() {
         (batch, id)
     };
     let (long, of_long) = started("default/long");
-    let (other, of_other) = started("default/long");
+    let (other, of_other) = started("default/other");
     assert_ne!(of_long, of_other);
     assert_eq!(final_state(&of_long), "UNDEFINED");
     server.json(&["batch", "kill", &long, "--reason", "enough"]);
