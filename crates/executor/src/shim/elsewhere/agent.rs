@@ -11,7 +11,7 @@ use tidemill_model::{ExternalWorkId, bounds};
 
 use super::command::{self, timespec};
 use super::files::Files;
-use super::{Said, Wish, say};
+use super::{Ending, Said, say};
 use crate::attempt_dir::{AttemptDir, ExternalRecord, ShimExternal, ShimSpec};
 use crate::external_work::{ExternalState, ExternalSuccess, filled};
 use crate::machine::boottime_ms;
@@ -36,7 +36,7 @@ pub(super) struct Agent<'a> {
     work: Work,
     /// Those that the shim was told of.
     told: BTreeSet<ExternalWorkId>,
-    wish: Option<Wish>,
+    ending: Option<Ending>,
     orders: Vec<u8>,
     /// What was last said of a command that failed.
     complaint: String,
@@ -59,7 +59,7 @@ impl<'a> Agent<'a> {
             files,
             work: Work::new(),
             told: BTreeSet::new(),
-            wish: None,
+            ending: None,
             orders: Vec::new(),
             complaint: String::new(),
         }
@@ -72,7 +72,7 @@ impl<'a> Agent<'a> {
         debug_assert!(named.is_ok(), "the name is short");
         if !self.external.earlier.is_empty() {
             self.clear()?;
-            self.wish = None;
+            self.ending = None;
             say(self.shim, &Said::Cleared)?;
         }
         self.watch()?;
@@ -92,7 +92,7 @@ impl<'a> Agent<'a> {
         if self.external.config.list.is_empty() && work.is_empty() {
             return Ok(());
         }
-        self.wish = Some(Wish::Kill);
+        self.ending = Some(Ending::Kill);
         self.end(&tags, &mut work)
     }
 
@@ -101,13 +101,13 @@ impl<'a> Agent<'a> {
         let look_ms = self.external.config.look_ms;
         let mut list_ms = FIRST_LIST_MS.min(look_ms);
         let mut list_at_ms = boottime_ms().saturating_add(list_ms);
-        while self.wish.is_none() {
+        while self.ending.is_none() {
             let until_list_ms = list_at_ms.saturating_sub(boottime_ms());
             self.pause(FILES_MS.min(until_list_ms.max(1)))?;
             let ids = self.files.ids(false);
             let mut work = std::mem::take(&mut self.work);
             add(&mut work, ids);
-            if boottime_ms() >= list_at_ms && self.wish.is_none() {
+            if boottime_ms() >= list_at_ms && self.ending.is_none() {
                 self.list(&[&self.external.tag], &mut work);
                 list_ms = list_ms.saturating_mul(2).min(look_ms);
                 list_at_ms = boottime_ms().saturating_add(list_ms);
@@ -141,14 +141,14 @@ impl<'a> Agent<'a> {
             }
             let all_ended = self.ask_all(work) && is_listed;
             quiet = if all_ended && work.len() == before { quiet + 1 } else { 0 };
-            if all_ended && (self.wish != Some(Wish::Kill) || quiet >= 2) {
+            if all_ended && (self.ending != Some(Ending::Kill) || quiet >= 2) {
                 return Ok(());
             }
             if all_ended {
                 self.pause(self.external.config.settle_ms)?;
                 continue;
             }
-            if self.wish != Some(Wish::Settle) {
+            if self.ending != Some(Ending::Settle) {
                 self.kill_all(work);
             }
             self.pause(pause_ms)?;
@@ -263,9 +263,9 @@ impl<'a> Agent<'a> {
         while let Some(end) = self.orders.iter().position(|byte| *byte == b'\n') {
             let line: Vec<u8> = self.orders.drain(..=end).collect();
             let word = String::from_utf8_lossy(&line);
-            let all = [Wish::Settle, Wish::End, Wish::Kill];
-            if let Some(wish) = all.into_iter().find(|wish| wish.as_str() == word.trim()) {
-                self.wish = self.wish.max(Some(wish));
+            let all = [Ending::Settle, Ending::End, Ending::Kill];
+            if let Some(ending) = all.into_iter().find(|ending| ending.as_str() == word.trim()) {
+                self.ending = self.ending.max(Some(ending));
                 has_heard = true;
             }
         }

@@ -36,7 +36,7 @@ const WALK_AGAIN: std::time::Duration = std::time::Duration::from_millis(2);
 /// What the shim wants of its agent, once no process of the job is left; one line each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Word, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Wish {
+enum Ending {
     /// To wait until all has ended by itself.
     Settle,
     /// To end what has not ended.
@@ -64,7 +64,7 @@ pub(super) struct Elsewhere {
     said: Vec<u8>,
     waits_for_states: bool,
     /// Its last order.
-    wish: Option<Wish>,
+    ending: Option<Ending>,
 }
 
 impl Elsewhere {
@@ -93,7 +93,7 @@ impl Elsewhere {
             pid: Some(pid),
             said: Vec::new(),
             waits_for_states,
-            wish: None,
+            ending: None,
         }))
     }
 
@@ -133,25 +133,25 @@ impl Elsewhere {
     /// No process of the job is left: it waits for what runs elsewhere, or ends it.
     pub(super) fn settle(&mut self, was_killed: bool) {
         self.order(match (was_killed, self.waits_for_states) {
-            (true, _) => Wish::Kill,
-            (false, true) => Wish::Settle,
-            (false, false) => Wish::End,
+            (true, _) => Ending::Kill,
+            (false, true) => Ending::Settle,
+            (false, false) => Ending::End,
         });
     }
 
     /// It ends what runs elsewhere.
     pub(super) fn kill(&mut self) {
-        self.order(Wish::Kill);
+        self.order(Ending::Kill);
     }
 
-    fn order(&mut self, wish: Wish) {
-        if self.wish.is_some_and(|last| last >= wish) {
+    fn order(&mut self, ending: Ending) {
+        if self.ending.is_some_and(|last| last >= ending) {
             return;
         }
-        self.wish = Some(wish);
+        self.ending = Some(ending);
         if let Some(socket) = &self.socket {
             // One that is gone is noticed where it is heard.
-            let _ = rustix::net::send(socket, format!("{wish}\n").as_bytes(), SendFlags::NOSIGNAL);
+            let _ = rustix::net::send(socket, format!("{ending}\n").as_bytes(), SendFlags::NOSIGNAL);
         }
     }
 
