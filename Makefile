@@ -204,7 +204,7 @@ schemas: ## write schemas/ and the generated reference from the code
 	UPDATE_EXPECT=1 $(CARGO) test --locked -p tidemill --bin tidemill names
 	UPDATE_REQUIREMENTS=1 $(CARGO) test --locked -p tidemill --test repository requirements
 
-services-start: ## Kafka, MariaDB, Redis, HDFS, S3 and OpenSearch for development
+services-start: ## Kafka, MariaDB, Redis, HDFS, YARN, S3 and OpenSearch for development
 	$(SERVICES) start
 
 services-stop: ## end them; the data stay

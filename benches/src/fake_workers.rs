@@ -192,6 +192,7 @@ impl Shared {
             reserved: BTreeMap::new(),
             labels: Default::default(),
             keeps: None,
+            types: BTreeMap::new(),
             live: Vec::new(),
             running: Vec::new(),
             signature: hex(&self.key.sign(text.as_bytes()).to_bytes()),
@@ -207,6 +208,7 @@ impl Shared {
             unready: None,
             excesses: Vec::new(),
             leaving: None,
+            external_work: Vec::new(),
             status: None,
         })
     }
@@ -302,6 +304,7 @@ impl Shift {
                 outcome,
                 usage: None,
                 interrupted: false,
+                external: None,
             });
             self.shared.see(|seen| seen.freed.push(now));
         }

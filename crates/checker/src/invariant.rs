@@ -174,6 +174,10 @@ invariants! {
     ExcessesAreTold => "excesses_are_told",
     /// A failure for want of memory on the host uses up no retry, five times for each batch, and nothing else is spared so.
     HostMemoryUsesUpNoRetry => "host_memory_uses_up_no_retry",
+    /// An id of external work is on record of an attempt once, while it runs, and not too many are.
+    ExternalWorkFoundOnce => "external_work_found_once",
+    /// Since level 3, an attempt that ends without its worker's word or a person's is on record as leaving external work unconfirmed, right before that end; and so is one whose worker cannot tell.
+    UnconfirmedEndsAreTold => "unconfirmed_ends_are_told",
     /// An attempt that its worker ended because it was stopped itself uses up no retry and is followed by another at once, and no other attempt is excused like that.
     StoppedAttemptsUseNoRetry => "stopped_attempts_use_no_retry",
     /// An exit code that means *skip* skips its batch, and one that means *no retry* ends it.

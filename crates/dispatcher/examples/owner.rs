@@ -142,6 +142,7 @@ impl Worker {
             reserved: Default::default(),
             labels: Default::default(),
             keeps: None,
+            types: BTreeMap::new(),
             live: Vec::new(),
             running: Vec::new(),
             signature: hex(&key.sign(text.as_bytes()).to_bytes()),
@@ -175,6 +176,7 @@ impl Worker {
                     unready: None,
                     excesses: Vec::new(),
                     leaving: None,
+                    external_work: Vec::new(),
                     status: None,
                 })));
             }

@@ -195,6 +195,7 @@ impl<'a> Facts<'a> {
             limits: spec.limits,
             group_limits: GroupLimits::default(),
             ending: None,
+            unconfirmed: Vec::new(),
         })
     }
 

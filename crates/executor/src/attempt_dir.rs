@@ -12,6 +12,8 @@
 //! stderr      what the job has printed there              its shim, with the first byte
 //! values.json what it passes to children, if anything    the job; made empty by its shim, where the job
 //!                                                         runs as another account
+//! work_ids    ids of what it has started elsewhere, a     the job; made empty likewise
+//!             line each, if it says so
 //! control     where the next worker finds the shim        the shim, once its worker is gone
 //! exit.json   how it ended; its tree is empty             shim, atomically
 //! ```
@@ -39,8 +41,9 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use serde::{Deserialize, Serialize};
 use tidemill_derive::skip_none;
-use tidemill_model::{Excess, LimitKind, RunSpec, RunningAttempt, Timestamp, Token};
+use tidemill_model::{Excess, ExternalWorkId, LimitKind, RunSpec, RunningAttempt, Timestamp, Token};
 
+use crate::external_work::{ExternalState, ExternalWorkConfig};
 use crate::limits::ShimLimits;
 use crate::plain_file;
 use crate::shim::{KillCause, Lease};
@@ -73,6 +76,45 @@ pub struct ShimSpec {
     pub output_max_bytes: Option<u64>,
     /// Its limits; absent: none.
     pub limits: Option<Box<ShimLimits>>,
+    /// How work that it starts elsewhere is found and ended; absent: it starts none.
+    pub external: Option<Box<ShimExternal>>,
+}
+
+/// What a shim does about work that its job starts elsewhere (EXE-13).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ShimExternal {
+    /// How it is found and ended.
+    pub config: ExternalWorkConfig,
+    /// What it carries.
+    pub tag: String,
+    /// Earlier attempts, what is left of which is ended before the job starts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub earlier: Vec<EarlierWork>,
+}
+
+/// What an earlier attempt may have left elsewhere.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EarlierWork {
+    /// What it carries.
+    pub tag: String,
+    /// What is known of it.
+    pub ids: Vec<ExternalWorkId>,
+}
+
+/// What became of work that an attempt has started elsewhere.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ExternalRecord {
+    /// How each ended, where that is known.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub work: BTreeMap<ExternalWorkId, Option<ExternalState>>,
+    /// Nobody could make sure that all of it has ended.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unconfirmed: bool,
+    /// These states say whether the attempt has succeeded, if there are any.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub decides: bool,
 }
 
 /// What became of one output.
@@ -131,6 +173,8 @@ pub struct ExitRecord {
     /// Limits that it had and nobody could keep.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unenforced: Vec<LimitKind>,
+    /// What it started elsewhere; absent: its type starts nothing there, or it was not started.
+    pub external: Option<ExternalRecord>,
 }
 
 /// Locks a directory that is open, unless somebody else has the lock. It lasts as long as any descriptor that was inherited of
@@ -175,6 +219,11 @@ impl AttemptDir {
     /// What the job passes to children.
     pub(crate) fn values(&self) -> PathBuf {
         self.0.join("values.json")
+    }
+
+    /// What the job reports to have started elsewhere.
+    pub(crate) fn work_ids(&self) -> PathBuf {
+        self.0.join("work_ids")
     }
 
     pub(crate) fn stdout(&self) -> PathBuf {

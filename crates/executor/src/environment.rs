@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use ed25519_dalek::{Signer, SigningKey};
+use sha2::{Digest as _, Sha256};
 use tidemill_model::{RunSpec, Token, WorkerId, hex};
 
 /// What an attempt adds to the environment of its processes, with what each is.
@@ -28,6 +29,14 @@ pub const JOB_VARIABLES: &[(&str, &str)] = &[
     (
         "TIDEMILL_VALUES",
         "A file that the job may write: a JSON object of texts, at most 8 KB, which its batch passes to children. Not for final commands.",
+    ),
+    (
+        "TIDEMILL_WORK_TAG",
+        "Types with `external_work` only: the tag that whatever the job starts elsewhere has to carry, such as a label of a container.",
+    ),
+    (
+        "TIDEMILL_WORK_IDS",
+        "Types with `external_work` only: a file to which the job may append the ids of what it starts elsewhere, a line each.",
     ),
     ("TIDEMILL_API", "The address of the API."),
     (
@@ -58,6 +67,19 @@ pub(crate) fn inherited() -> BTreeMap<String, String> {
 /// What only the processes of this attempt have: tokens are unique within one site, and a host may serve two.
 pub(crate) fn marks(worker: &WorkerId, token: Token) -> [String; 2] {
     [format!("TIDEMILL_WORKER={worker}"), format!("TIDEMILL_TOKEN={token}")]
+}
+
+/// What work carries that an attempt starts elsewhere: tokens are unique within one site, and a cluster may serve several. The same
+/// on all workers of a group.
+pub(crate) fn work_tag(key: &SigningKey, token: Token) -> String {
+    let of_group = hex(&Sha256::digest(key.verifying_key().as_bytes())[..6]);
+    format!("tidemill-{of_group}-{token}")
+}
+
+/// What an attempt adds of which the type starts work elsewhere.
+pub(crate) fn of_external_work(tag: &str, ids: &Path) -> [(String, String); 2] {
+    [("TIDEMILL_WORK_TAG", tag.to_owned()), ("TIDEMILL_WORK_IDS", ids.to_string_lossy().into_owned())]
+        .map(|(name, value)| (name.to_owned(), value))
 }
 
 /// What an attempt adds.
@@ -118,6 +140,7 @@ mod tests {
                 attempts: 2,
                 exit_code: Some(3),
             }),
+            unconfirmed: Vec::new(),
         };
         let key = SigningKey::from_bytes(&[7; 32]);
         let names = |spec: &RunSpec| of_attempt(spec, &WorkerId::new("w"), "", &key, Path::new("/v"));
@@ -125,6 +148,7 @@ mod tests {
         assert!(!of_final.contains_key("TIDEMILL_VALUES"), "a final command passes nothing on");
         let mut names: BTreeMap<_, _> = names(&RunSpec { ending: None, ..spec });
         names.extend(of_final);
+        names.extend(of_external_work("t", Path::new("/i")));
         let names: Vec<_> = names.into_keys().collect();
         let mut documented: Vec<_> = JOB_VARIABLES.iter().map(|(name, _)| *name).collect();
         documented.sort_unstable();

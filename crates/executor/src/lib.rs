@@ -29,6 +29,7 @@ mod data_dir;
 mod disk;
 mod environment;
 mod error;
+mod external_work;
 mod limits;
 mod link;
 mod logs;
@@ -40,14 +41,18 @@ mod run;
 mod shim;
 mod sweep;
 mod thread;
+mod type_check;
 mod types;
 mod values;
 mod worker;
 
-pub use attempt_dir::{AttemptDir, ExitRecord, OutputCount, ShimSpec};
+pub use attempt_dir::{
+    AttemptDir, EarlierWork, ExitRecord, ExternalRecord, OutputCount, ShimExternal, ShimSpec,
+};
 pub use config::{Config, Required};
 pub use environment::JOB_VARIABLES;
 pub use error::Error;
+pub use external_work::{ExternalState, ExternalSuccess, ExternalWorkConfig};
 pub use limits::{Place, ShimLimits, Tree, Version};
 pub use machine::jobs_can_outlive_their_worker;
 pub use processes::Shims;

@@ -16,7 +16,7 @@ use crate::machine::boottime_ms;
 use crate::processes::{self, Checks, Earlier, Processes};
 use crate::sweep::{Daily, Sweeper};
 use crate::worker::{self, Input, Output, Worker};
-use crate::{Config, Error, accounts, environment, limits, machine};
+use crate::{Config, Error, accounts, environment, limits, machine, type_check};
 
 /// From one tick to the next, at most.
 const TICK: Duration = Duration::from_millis(100);
@@ -125,16 +125,26 @@ fn setup(
     let address = config.advertise.clone().unwrap_or_else(|| {
         if bound.ip().is_unspecified() { format!("{host}:{}", bound.port()) } else { bound.to_string() }
     });
+    let types = type_check::look(config);
+    let slots = type_check::slots(&types)?;
+    for (job_type, status) in types.iter().filter(|(name, _)| config.slots.contains_key(*name)) {
+        if let Some(problem) = &status.problem {
+            tracing::warn!(%job_type, problem, "jobs of a type cannot be run here");
+        }
+    }
+    let mut reserved = config.reserved.clone();
+    reserved.retain(|job_type, _| slots.contains_key(job_type));
     let registration = Registration {
         worker: worker.clone(),
         incarnation: incarnation.clone(),
         group: config.group.clone(),
         host,
         address,
-        slots: config.slots.clone(),
-        reserved: config.reserved.clone(),
+        slots,
+        reserved,
         labels: config.labels.clone(),
         keeps: None,
+        types,
         live: Vec::new(),
         running: Vec::new(),
         signature: String::new(),

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use tidemill_model::{JobType, Limits, Program};
 
 use crate::Error;
+use crate::external_work::{ExternalSuccess, ExternalWorkConfig};
 
 /// How programs of one type are started.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -17,32 +18,66 @@ pub struct TypeConfig {
     /// `{program}`, the same) stands for the file to run: the job's text as a file, or the path it names.
     /// `{class}` stands for the main class; an element with it is left out where the job has none. An element
     /// `{arguments}` stands for all arguments, one element each. An attempt of a job with arguments or a class, for
-    /// which the type has no place, fails and says so.
+    /// which the type has no place, fails and says so. `{tag}` stands for the tag of the attempt, which what it starts elsewhere
+    /// carries (`external_work`).
     pub command: Vec<String>,
     /// What the file name of a job's text ends in, without the dot; default none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub extension: String,
     /// Environment variables of every job of this type. They may replace what a job inherits, and may not
-    /// begin with `TIDEMILL_`; default none.
+    /// begin with `TIDEMILL_`; `{tag}` as in the command; default none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
     /// Limits of attempts of jobs that name none of their own: `memory_mb`, `memory_alarm_mb`, `cpu_percent`, `processes`,
     /// `open_files` and `output_mb`, as in a job; default none.
     #[serde(default, skip_serializing_if = "Limits::is_empty")]
     pub limits: Limits,
+    /// How work that its jobs start elsewhere is found and ended, such as applications of YARN; default none. For `mapreduce`, `hive`
+    /// and `spark`: the applications of YARN that carry the tag of the attempt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub external_work: Option<Box<ExternalWorkConfig>>,
 }
 
 /// `shell`: plain `sh`; a script that wants more begins with `exec bash …`, or is of a type of its own.
-/// `python`: output unbuffered, so that its log can be followed. The others run the client that their platform
+/// `python`: output unbuffered, so that its log can be followed. `mapreduce`, `hive` and `spark` put the tag of the attempt on their
+/// applications of YARN; a `mapreduce` program takes it if it reads Hadoop's generic options, as `Tool` does. The others run the client that their platform
 /// installs. A worker runs only the types that it has slots for.
 pub(crate) fn defaults() -> BTreeMap<JobType, TypeConfig> {
     let types: [(&str, &str, &[&str]); 7] = [
         ("shell", "sh", &["/bin/sh", "{script}", "{arguments}"]),
         ("python", "py", &["python3", "{script}", "{arguments}"]),
         ("java", "jar", &["java", "-cp", "{program}", "{class}", "{arguments}"]),
-        ("mapreduce", "jar", &["hadoop", "jar", "{program}", "{class}", "{arguments}"]),
-        ("hive", "hql", &["hive", "-f", "{script}", "{arguments}"]),
-        ("spark", "py", &["spark-submit", "--class={class}", "{program}", "{arguments}"]),
+        (
+            "mapreduce",
+            "jar",
+            &["hadoop", "jar", "{program}", "{class}", "-Dmapreduce.job.tags={tag}", "{arguments}"],
+        ),
+        (
+            "hive",
+            "hql",
+            &[
+                "hive",
+                "--hiveconf",
+                "mapreduce.job.tags={tag}",
+                "--hiveconf",
+                "tez.application.tags={tag}",
+                "-f",
+                "{script}",
+                "{arguments}",
+            ],
+        ),
+        (
+            "spark",
+            "py",
+            &[
+                "spark-submit",
+                "--conf",
+                "spark.yarn.tags={tag}",
+                "--class={class}",
+                "{program}",
+                "{arguments}",
+            ],
+        ),
         ("datahub", "yaml", &["datahub", "ingest", "-c", "{script}", "{arguments}"]),
     ];
     let of_type = |(name, extension, command): (&str, &str, &[&str])| {
@@ -50,7 +85,16 @@ pub(crate) fn defaults() -> BTreeMap<JobType, TypeConfig> {
         let unbuffered = ("PYTHONUNBUFFERED".to_owned(), "1".to_owned());
         let env = if name.as_str() == "python" { BTreeMap::from([unbuffered]) } else { BTreeMap::new() };
         let command = command.iter().map(|word| (*word).to_owned()).collect();
-        (name, TypeConfig { command, extension: extension.to_owned(), env, limits: Limits::default() })
+        let external_work = match name.as_str() {
+            // Its client may end, or lose the cluster, while the application of a cluster's driver goes on.
+            "spark" => Some(ExternalSuccess::FinalState),
+            // One query or chain of jobs may start several, and go on when one of them has failed.
+            "mapreduce" | "hive" => Some(ExternalSuccess::ExitCode),
+            _ => None,
+        };
+        let external_work = external_work.map(|success| Box::new(ExternalWorkConfig::yarn(success)));
+        let (extension, limits) = (extension.to_owned(), Limits::default());
+        (name, TypeConfig { command, extension, env, limits, external_work })
     };
     types.into_iter().map(of_type).collect()
 }
@@ -72,7 +116,7 @@ impl TypeConfig {
         &self,
         name: &JobType,
         program: &Program,
-        script: &Path,
+        (script, tag): (&Path, &str),
     ) -> Result<Vec<String>, String> {
         let script = script.to_string_lossy();
         let (file, class, arguments): (&str, Option<&str>, &[String]) = match program {
@@ -104,7 +148,7 @@ impl TypeConfig {
                 (true, Some(class)) => &element.replace("{class}", class),
                 (false, _) => element,
             };
-            argv.push(text.replace("{script}", file).replace("{program}", file));
+            argv.push(text.replace("{tag}", tag).replace("{script}", file).replace("{program}", file));
         }
         Ok(argv)
     }
@@ -131,10 +175,11 @@ impl TypeConfig {
         }
         let reserved =
             |name: &&String| name.starts_with("TIDEMILL_") || name.is_empty() || name.contains('=');
-        match self.env.keys().find(reserved) {
-            Some(bad) => refuse(bad, "a variable needs a name without =, and TIDEMILL_ is reserved"),
-            None => Ok(()),
+        if let Some(bad) = self.env.keys().find(reserved) {
+            return refuse(bad, "a variable needs a name without =, and TIDEMILL_ is reserved");
         }
+        let external = self.external_work.as_ref().map_or(Ok(()), |external| external.check());
+        external.or_else(|(value, rule)| refuse(&value, rule))
     }
 }
 
@@ -144,8 +189,8 @@ mod tests {
 
     fn tried(command: &[&str], program: &Program) -> Result<Vec<String>, String> {
         let command = command.iter().map(|word| (*word).to_owned()).collect();
-        TypeConfig { command, extension: String::new(), env: BTreeMap::new(), limits: Limits::default() }
-            .argv(&JobType::try_from("r").unwrap(), program, Path::new("/a/script"))
+        let plain = TypeConfig { command, ..defaults().into_values().next().unwrap() };
+        plain.argv(&JobType::try_from("r").unwrap(), program, (Path::new("/a/script"), "t-1"))
     }
 
     fn argv(command: &[&str], program: &Program) -> Vec<String> {
@@ -186,16 +231,20 @@ mod tests {
             let arguments = vec!["-n".to_owned(), "a b".to_owned()];
             let program = Program::Path { path: "/p".to_owned(), class: class.map(str::to_owned), arguments };
             let name = JobType::try_from(name).unwrap();
-            defaults()[&name].argv(&name, &program, Path::new("/a/script")).unwrap().join("|")
+            defaults()[&name].argv(&name, &program, (Path::new("/a/script"), "t-1")).unwrap().join("|")
         };
         assert_eq!(line("shell", None), "/bin/sh|/p|-n|a b");
         assert_eq!(line("python", None), "python3|/p|-n|a b");
         assert_eq!(line("java", Some("x.Main")), "java|-cp|/p|x.Main|-n|a b");
-        assert_eq!(line("mapreduce", Some("x.Main")), "hadoop|jar|/p|x.Main|-n|a b");
-        assert_eq!(line("mapreduce", None), "hadoop|jar|/p|-n|a b");
-        assert_eq!(line("hive", None), "hive|-f|/p|-n|a b");
-        assert_eq!(line("spark", Some("x.Main")), "spark-submit|--class=x.Main|/p|-n|a b");
-        assert_eq!(line("spark", None), "spark-submit|/p|-n|a b");
+        assert_eq!(line("mapreduce", Some("x.Main")), "hadoop|jar|/p|x.Main|-Dmapreduce.job.tags=t-1|-n|a b");
+        assert_eq!(line("mapreduce", None), "hadoop|jar|/p|-Dmapreduce.job.tags=t-1|-n|a b");
+        let tags = "--hiveconf|mapreduce.job.tags=t-1|--hiveconf|tez.application.tags=t-1";
+        assert_eq!(line("hive", None), format!("hive|{tags}|-f|/p|-n|a b"));
+        assert_eq!(
+            line("spark", Some("x.Main")),
+            "spark-submit|--conf|spark.yarn.tags=t-1|--class=x.Main|/p|-n|a b"
+        );
+        assert_eq!(line("spark", None), "spark-submit|--conf|spark.yarn.tags=t-1|/p|-n|a b");
         assert_eq!(line("datahub", None), "datahub|ingest|-c|/p|-n|a b");
     }
 
@@ -217,6 +266,11 @@ mod tests {
         assert!(TypeConfig { command: Vec::new(), ..good.clone() }.check(&name).is_err());
         assert!(TypeConfig { extension: "../x".to_owned(), ..good.clone() }.check(&name).is_err());
         let env = BTreeMap::from([("TIDEMILL_TOKEN".to_owned(), "1".to_owned())]);
-        assert!(TypeConfig { env, ..good }.check(&name).is_err());
+        assert!(TypeConfig { env, ..good.clone() }.check(&name).is_err());
+        let mut yarn = ExternalWorkConfig::yarn(ExternalSuccess::ExitCode);
+        yarn.kill.clear();
+        let external_work = Some(Box::new(yarn));
+        assert!(TypeConfig { external_work, ..good }.check(&name).is_err());
+        assert!(defaults().iter().all(|(name, config)| config.check(name).is_ok()));
     }
 }

@@ -88,6 +88,14 @@ pub const PROCESSES: u32 = 1 << 22;
 pub const OPEN_FILES: (u32, u32) = (16, 1 << 20);
 /// What the log keeps of an attempt's output, MiB.
 pub const OUTPUT_MB: u32 = 1 << 20;
+/// Of the id of external work.
+pub const EXTERNAL_WORK_ID_PATTERN: &str = "^[A-Za-z0-9][A-Za-z0-9._:/@-]*$";
+/// The id of external work, characters.
+pub const EXTERNAL_WORK_ID_CHARS: usize = 200;
+/// Ids of external work of one attempt that are on record.
+pub const EXTERNAL_WORK: usize = 100;
+/// Ids of external work in one heartbeat.
+pub const EXTERNAL_WORK_IN_HEARTBEAT: usize = 100;
 /// What attempts that run want too much of, in one heartbeat.
 pub const EXCESSES: usize = 64;
 /// How often a batch is tried again for want of memory on its host without using up a retry.

@@ -28,6 +28,8 @@ impl Level {
     pub const PACKED_BODIES: Level = Level(2);
     /// Since it, jobs and groups may have limits of attempts, and excesses are on record.
     pub const LIMITS: Level = Level(3);
+    /// Since it, external work of attempts is on record, and whether its end is confirmed.
+    pub const EXTERNAL_WORK: Level = Level(3);
     /// Far above any level that there will be.
     pub const MAX: Level = Level(1_000);
 

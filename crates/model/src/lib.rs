@@ -17,6 +17,7 @@ mod event;
 mod event_kind;
 mod execution;
 mod external_dependency;
+mod external_work;
 mod facts;
 mod fields;
 mod firing;
@@ -72,6 +73,7 @@ pub use external_dependency::{
     PathCheck, PathSpec, ProbeReport, QualityQuestion, ThirdPartyReport, WaivedParent, Waiver,
     WantedExternalDependency,
 };
+pub use external_work::{ExternalEnd, ExternalWork};
 pub use facts::{
     AttemptOutcome, AttemptResult, BatchResult, CountedParents, Dependency, Fire, MAX_VALUES_BYTES, Origin,
     OverriddenResult, ReturnReason, SkipReason, Usage,
@@ -94,8 +96,8 @@ pub use live::{
 };
 pub use moved::{MovedJob, MovedRuns};
 pub use name::{
-    Account, CalendarName, GroupName, JobName, JobType, NameError, PoolName, TemplateName, UserName,
-    WorkerLabel,
+    Account, CalendarName, ExternalWorkId, GroupName, JobName, JobType, NameError, PoolName, TemplateName,
+    UserName, WorkerLabel,
 };
 pub use parent_list::{LISTED_PARENTS, parents_bytes};
 pub use pools::{PermitReport, Pool, PoolHolder, PoolSpec, PoolUse, Rate};
@@ -109,7 +111,9 @@ pub use rerun::{
     RerunDefinition, RerunOnly, RerunOrder, RerunPlace, RerunResult, RerunScope, RerunSpec, RunOutcome,
     RunSkip, RunsQuery, SkippedJob, SkippedTimes, StartRun, TimesSkip,
 };
-pub use resources::{Measure, Reserved, RunningAttempt, SlotUse, Sweep, WorkerPresent, WorkerStatus};
+pub use resources::{
+    Measure, Reserved, RunningAttempt, SlotUse, Sweep, TypeStatus, WorkerPresent, WorkerStatus,
+};
 pub use slips::{closest, is_close, slips};
 pub use spec::{JobSpec, NOT_BUILT, ParentSpec, ScheduleInput, SpecFile};
 pub use status::{AuthorityStatus, ProberStatus, SinkPartitionStatus, SinkStatus};

@@ -30,6 +30,13 @@ fn is_plain_signs(text: &str) -> bool {
     text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '@' | '-'))
 }
 
+const WORK_ID_SIGNS: &str = "A to Z, a to z, 0 to 9, and . _ : / @ - after the first";
+
+fn is_work_id(text: &str) -> bool {
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | ':' | '/' | '@' | '-');
+    text.starts_with(|c: char| c.is_ascii_alphanumeric()) && text.chars().all(fits)
+}
+
 /// Shows a value as what it wraps.
 macro_rules! shown_as_wrapped {
     ($name:ident) => {
@@ -119,6 +126,13 @@ names! {
     UserName, "user name", bounds::USER_CHARS;
 }
 
+names! {
+    is_work_id, WORK_ID_SIGNS, bounds::EXTERNAL_WORK_ID_PATTERN:
+    /// The id of work that an attempt started elsewhere, as the system that runs it writes it: an application of YARN, a
+    /// container, a pod. No option of a command can be one.
+    ExternalWorkId, "id of external work", bounds::EXTERNAL_WORK_ID_CHARS;
+}
+
 impl JobType {
     /// The types that every worker knows how to run, where its host has their programs, and `anchor`.
     pub const BUILT_IN: &[&str] =
@@ -141,6 +155,17 @@ mod tests {
         }
         for good in ["demo", "a.b_c-d", "报表", "7"] {
             assert!(GroupName::try_from(good).is_ok(), "{good:?}");
+        }
+    }
+
+    /// EXE-13: what a command of a host takes for an option, or a shell for more than a word, is no id.
+    #[test]
+    fn ids_of_external_work_are_words_and_no_options() {
+        for bad in ["", "-all", "a b", "a;b", "$(x)", "a'", "ä", "a\n", &"x".repeat(201)] {
+            assert!(ExternalWorkId::try_from(bad).is_err(), "{bad:?}");
+        }
+        for good in ["application_1700000000000_0001", "3f2a91c0de", "prod/etl-pod-7", "a"] {
+            assert!(ExternalWorkId::try_from(good).is_ok(), "{good:?}");
         }
     }
 

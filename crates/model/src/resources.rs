@@ -17,6 +17,30 @@ pub struct Measure {
     pub load_percent: u32,
 }
 
+/// Whether a worker can run jobs of a type.
+#[vocabulary(Eq, Default)]
+pub struct TypeStatus {
+    /// Attempts at once; 0: none.
+    pub slots: u32,
+    /// Why it runs none, for people; absent: it can.
+    pub problem: Option<String>,
+}
+
+/// Types in what a worker says of them.
+const STATUS_TYPES: usize = 64;
+/// Of why it does not run one, characters.
+const PROBLEM_CHARS: usize = 300;
+
+impl TypeStatus {
+    /// What a worker says of its types, cut to its bounds, whoever sent it.
+    pub fn bounded(types: &BTreeMap<JobType, Self>) -> BTreeMap<JobType, Self> {
+        let cut = |text: &String| text.chars().take(PROBLEM_CHARS).collect();
+        let bounded = |status: &Self| Self { slots: status.slots, problem: status.problem.as_ref().map(cut) };
+        let first = types.iter().take(STATUS_TYPES);
+        first.map(|(job_type, status)| (job_type.clone(), bounded(status))).collect()
+    }
+}
+
 /// Slots of a worker that are kept for some jobs: for those that are pinned to its host, and for those of high
 /// enough a priority.
 #[vocabulary(Copy, Eq)]

@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 use tidemill_derive::{Levelled, vocabulary};
 
 use crate::{
-    Account, BatchId, Ending, GroupLimits, GroupName, GroupSettings, Incarnation, JobId, JobName, JobType,
-    Limits, Nonce, Outcome, PathCheck, Program, RequestId, ShardId, Timestamp, Token, WorkerId,
+    Account, BatchId, Ending, ExternalWork, GroupLimits, GroupName, GroupSettings, Incarnation, JobId,
+    JobName, JobType, Limits, Nonce, Outcome, PathCheck, Program, RequestId, ShardId, Timestamp, Token,
+    WorkerId,
 };
 
 /// Everything a worker needs to run an attempt. Templates are already resolved.
@@ -55,6 +56,9 @@ pub struct RunSpec {
     pub group_limits: GroupLimits,
     /// It is the final command of a batch that has ended so.
     pub ending: Option<Ending>,
+    /// Earlier attempts of the batch whose external work is not known to have ended: the worker ends it before anything starts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unconfirmed: Vec<ExternalWork>,
 }
 
 impl RunSpec {

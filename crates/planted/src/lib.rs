@@ -110,6 +110,12 @@ bugs! {
     HostMemoryUsesUpRetry = "host_memory_uses_up_retry",
     /// An attempt ends with an excess, and nobody is told.
     ExcessUntold = "excess_untold",
+    /// External work that a worker names again is on record again.
+    ExternalWorkFoundTwice = "external_work_found_twice",
+    /// An attempt ends without its worker's word, and that nobody confirmed the end of its external work is not on record.
+    UnconfirmedEndForgotten = "unconfirmed_end_forgotten",
+    /// The next attempt is not told of external work whose end nobody has confirmed.
+    UnconfirmedNotPassedOn = "unconfirmed_not_passed_on",
     /// A failed batch is tried again at once.
     RetryIntervalIgnored = "retry_interval_ignored",
     /// The level is raised as soon as one process reads it.

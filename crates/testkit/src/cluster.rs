@@ -36,6 +36,8 @@ pub(crate) struct Process {
     /// From when on it hears its worker, and the lease that waits for that.
     pub(crate) hears_from: u64,
     pub(crate) renewal: Option<Lease>,
+    /// Attempts whose external work its shim ends before it begins.
+    pub(crate) unconfirmed: Vec<Token>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -192,6 +194,7 @@ impl Cluster {
             reserved: self.reserved.clone(),
             labels: [WorkerLabel::try_from(["even", "odd"][self.index % 2]).expect("a label")].into(),
             keeps: None,
+            types: BTreeMap::new(),
             live: Vec::new(),
             running: Vec::new(),
             signature: String::new(),

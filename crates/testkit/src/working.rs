@@ -1,10 +1,7 @@
 //! What worker processes and shims do in the simulated world.
 
 use tidemill_executor::{ExitRecord, Input, KillCause, Lease, Output, ProcessEnd, Tag};
-use tidemill_model::{
-    AttemptEvent, Command, Envelope, Event, FinalCommandEvent, RunSpec, Token, WorkMessage, WorkerCommand,
-    WorkerId,
-};
+use tidemill_model::{Command, RunSpec, Token, WorkMessage, WorkerCommand, WorkerId};
 
 use crate::cluster::{Cluster, Entry, Process};
 use crate::happening::{Happening, Then};
@@ -227,6 +224,7 @@ impl World {
             ending: None,
             hears_from: 0,
             renewal: None,
+            unconfirmed: spec.unconfirmed.iter().map(|work| work.token).collect(),
         };
         let token = spec.token;
         cluster.directory.insert(token, Entry::Wanted);
@@ -284,43 +282,8 @@ impl World {
         }
         self.after(1, Happening::worker(index, life, Input::ProcessStarted { token }));
         self.draw_excess(index, life, token);
+        self.begins_elsewhere(index, life, token);
         self.look_later(index, token);
-    }
-
-    /// What is taken back, or ended without an attempt, was never begun.
-    pub(crate) fn taken_back_on_record(&mut self) {
-        for token in std::mem::take(&mut self.known.taken_back) {
-            self.known.not_begun.insert(token);
-            if self.plan.mode == Mode::Usual && self.known.begun.contains(&token) {
-                self.is_wrong(format!("a process of {token} began, and it is taken back as not begun"));
-            }
-        }
-    }
-
-    /// Each process that began has its start on record; in the end.
-    pub(crate) fn begun_are_on_record(&mut self) {
-        let unknown = self.known.begun.difference(&self.known.granted).next().copied();
-        if let Some(token) = unknown.filter(|_| self.plan.mode == Mode::Usual) {
-            self.is_wrong(format!("a process of {token} began, and its start is not on record"));
-        }
-    }
-
-    /// Nothing of an attempt runs once its end is on record.
-    pub(crate) fn ended_on_record(&mut self, envelope: &Envelope) {
-        for recorded in &envelope.events {
-            let token = match recorded.event {
-                Event::Attempt(AttemptEvent::Finished { token, .. })
-                | Event::FinalCommand(FinalCommandEvent::Finished { token: Some(token), .. }) => token,
-                _ => continue,
-            };
-            self.known.ended.insert(token);
-            let runs = self.clusters.iter().position(|cluster| cluster.processes.contains_key(&token));
-            if let Some(index) = runs.filter(|_| self.plan.mode == Mode::Usual) {
-                self.is_wrong(format!(
-                    "a process of {token} runs on site {index} after its end is on record"
-                ));
-            }
-        }
     }
 
     fn look_later(&mut self, index: usize, token: Token) {
@@ -334,7 +297,10 @@ impl World {
         let now = self.now;
         let Some(process) = self.clusters[index].processes.get_mut(&token) else { return };
         match process.look(now) {
-            Some(record) => self.process_ends(index, token, Some(record)),
+            Some(record) => {
+                let record = self.ended_elsewhere(index, token, record);
+                self.process_ends(index, token, Some(record));
+            }
             None if process.next_look() > now => self.look_later(index, token),
             None => self.is_wrong(format!("the simulator lost sight of the process of {token}")),
         }

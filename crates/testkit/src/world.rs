@@ -14,6 +14,7 @@ use tidemill_model::{
 use crate::clients::Client;
 use crate::cluster::{Cluster, reserved, slots};
 use crate::coverage::Stats;
+use crate::elsewhere::Elsewhere;
 use crate::happening::{Happening, Then};
 use crate::host::Host;
 use crate::known::Known;
@@ -88,6 +89,7 @@ pub(crate) struct World {
     /// Where given: what is wrong is only noted here, and the history goes on.
     pub(crate) noted: Option<Vec<String>>,
     pub(crate) live_batches: BTreeMap<BatchId, usize>,
+    pub(crate) elsewhere: Elsewhere,
     pub(crate) live_times: BTreeMap<(JobId, Timestamp), usize>,
     pub(crate) trace: Option<Vec<String>>,
     pub(crate) replies: Vec<Reply>,
@@ -141,6 +143,7 @@ impl World {
             wrong: Vec::new(),
             noted: None,
             live_batches: BTreeMap::new(),
+            elsewhere: Elsewhere::default(),
             live_times: BTreeMap::new(),
             trace: trace.then(Vec::new),
             replies: Vec::new(),
@@ -310,6 +313,7 @@ impl World {
             }
             let wrong = self.known.take(&envelope, &mut self.stats);
             self.ended_on_record(&envelope);
+            self.elsewhere_on_record(&envelope);
             self.taken_back_on_record();
             self.faults_of_grants(&envelope);
             self.faults_of_assignments(&envelope);

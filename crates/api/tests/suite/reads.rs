@@ -80,6 +80,10 @@ async fn a_batch_shows_what_it_waited_for_and_its_attempts() {
               "excess_limit": 1,
               "excess_seen": 2,
               "exit_code": 0,
+              "external_work": [
+                "application_1700000000000_0001"
+              ],
+              "external_work_unconfirmed": true,
               "finished_at": "2025-03-01T00:00:05.000Z",
               "granted_at": "2025-03-01T00:00:00.000Z",
               "id": 4097,

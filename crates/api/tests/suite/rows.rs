@@ -236,6 +236,8 @@ pub(crate) fn attempt() -> AttemptRow {
         excess_limit: Some(1),
         excess_seen: Some(2),
         unenforced_limits: r#"["cpu"]"#.into(),
+        external_work: r#"["application_1700000000000_0001"]"#.into(),
+        external_work_unconfirmed: true,
     }
 }
 
@@ -251,6 +253,7 @@ pub(crate) fn worker(address: &str) -> WorkerRow {
         slots: r#"{"shell":4}"#.into(),
         labels: "[]".into(),
         limits_kept: r#"{"memory":"control_group","cpu":"nothing","processes":"looks"}"#.into(),
+        types: r#"{"shell":{"slots":4},"hive":{"slots":0,"problem":"hive is not in PATH"}}"#.into(),
         state: "live".into(),
         drained: false,
         registered_at: T0,

@@ -11,6 +11,7 @@ use super::blocked::Blocker;
 use super::external_dependencies::Needs;
 use super::job::Version;
 use super::life::excess::Over;
+use super::life::external::External;
 use super::outputs::OwnParameters;
 use super::rights::HeldRight;
 
@@ -111,6 +112,8 @@ pub(super) struct Batch {
     pub(super) zero: bool,
     /// What is on record of limits.
     pub(super) over: Over,
+    /// What is on record of work that its attempts start elsewhere.
+    pub(super) external: External,
     /// When its attempt has run far longer than usual.
     pub(super) long_at: Option<Timestamp>,
     /// A timer of it could not be decided.

@@ -60,6 +60,7 @@ impl Shard {
             last_worker: None,
             zero: false,
             over: Default::default(),
+            external: Default::default(),
             long_at: None,
             suspended: false,
             blocked: None,

@@ -6,9 +6,9 @@ use tidemill_checker::Invariant;
 
 use crate::kit::Case;
 use crate::{
-    applies, bulks, commands, dependencies, external_dependencies, facts, firing, foreign, generation,
-    journal, leaving, levels, life, limits, moves, pools, pulls, removals, reruns, rights, shards, snapshots,
-    strays, workers,
+    applies, bulks, commands, dependencies, external_dependencies, external_work, facts, firing, foreign,
+    generation, journal, leaving, levels, life, limits, moves, pools, pulls, removals, reruns, rights,
+    shards, snapshots, strays, workers,
 };
 
 fn cases() -> Vec<Case> {
@@ -32,6 +32,7 @@ fn cases() -> Vec<Case> {
         pools::cases(),
         pulls::cases(),
         life::cases(),
+        external_work::cases(),
         limits::cases(),
         rights::cases(),
         facts::cases(),

@@ -10,6 +10,7 @@ mod commands;
 mod corpus;
 mod dependencies;
 mod external_dependencies;
+mod external_work;
 mod facts;
 mod files;
 mod firing;

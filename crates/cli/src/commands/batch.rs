@@ -101,7 +101,7 @@ const EXTERNAL_DEPENDENCIES: &str = "EXTERNAL_DEPENDENCY: path | code, mark, log
 const OUTPUTS: &str = "path, mark";
 const OVERRIDES: &str = "by, at, reason";
 const ATTEMPTS: &str = "attempt, TOKEN: id, worker, result, EXIT: exit_code, signal, STARTED: started_at, \
-    FINISHED: finished_at, excess, message";
+    FINISHED: finished_at, excess, EXTERNAL: external_work, message";
 const RETURNED: &str = "attempt, worker, reason, RETURNED: returned_at, message";
 /// Fields of the batch, then its dependencies and attempts.
 fn one(batch: &Value) -> String {

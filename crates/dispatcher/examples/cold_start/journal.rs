@@ -111,6 +111,7 @@ impl Writer {
             reserved: Default::default(),
             labels: Default::default(),
             keeps: None,
+            types: BTreeMap::new(),
             live: Vec::new(),
             running: Vec::new(),
             signature: hex(&key().sign(text.as_bytes()).to_bytes()),

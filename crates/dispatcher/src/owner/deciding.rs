@@ -216,6 +216,7 @@ mod tests {
             measure: None,
             unready: None,
             leaving: None,
+            external_work: Vec::new(),
             status: None,
             excesses: Vec::new(),
         };
@@ -237,6 +238,7 @@ mod tests {
             slots: Default::default(),
             labels: Default::default(),
             keeps: None,
+            types: Default::default(),
             settings: None,
             reserved: Default::default(),
         });

@@ -85,8 +85,9 @@ impl GroupShard {
             }
             WorkerCommand::ReportUserCode { token, code } => self.report_user_code(*token, *code).into(),
             WorkerCommand::ReportStarted { token, worker } => self.report_started(*token, worker).into(),
-            WorkerCommand::ReportFinished { token, worker, outcome, usage, interrupted } => {
-                self.report_finished(*token, worker, outcome, (usage.as_ref(), *interrupted), now)
+            WorkerCommand::ReportFinished { token, worker, outcome, usage, interrupted, external } => {
+                let usage = (usage.as_ref(), *interrupted);
+                self.report_finished(*token, worker, outcome, usage, external.as_deref(), now)
             }
             WorkerCommand::DeclareLost { worker, incarnation } => {
                 match self.gone_quietly(worker, incarnation) {

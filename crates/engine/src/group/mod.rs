@@ -327,7 +327,11 @@ impl GroupShard {
             (None, None) => self.values_for(batch)?,
         };
         let run = crate::schedule::run_spec(id, batch, token, &self.zone_of(&batch.definition), &values)?;
-        Ok(RunSpec { group_limits: self.limits(), ..run })
+        let unconfirmed = match planted!(UnconfirmedNotPassedOn) {
+            true => Vec::new(),
+            false => self.batches.unconfirmed(&id).to_vec(),
+        };
+        Ok(RunSpec { group_limits: self.limits(), unconfirmed, ..run })
     }
 
     /// EXE-2: what the group says that attempts may use.

@@ -90,6 +90,8 @@ as_json!(
     tidemill_model::Deletion,
     tidemill_model::Ending,
     tidemill_model::ExternalDependency,
+    tidemill_model::ExternalWork,
+    tidemill_model::ExternalWorkId,
     tidemill_model::Freeze,
     tidemill_model::GroupId,
     tidemill_model::GroupName,

@@ -296,6 +296,7 @@ fn values_of_evicted_parents_are_known() {
             outcome,
             usage: None,
             interrupted: false,
+            external: None,
         }));
     }
     let failures = |world: &mut World| -> Vec<String> {

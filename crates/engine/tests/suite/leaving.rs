@@ -59,6 +59,7 @@ fn interrupted(token: Token, worker: &WorkerId, result: AttemptResult) -> Comman
         outcome: AttemptOutcome::bare(result),
         usage: None,
         interrupted: true,
+        external: None,
     })
 }
 

@@ -78,6 +78,7 @@ fn ends(world: &mut World, worker: &WorkerId, token: Token, result: AttemptResul
         outcome,
         usage: None,
         interrupted: false,
+        external: None,
     }));
 }
 

@@ -12,6 +12,7 @@ mod dependencies;
 mod depth;
 mod execution;
 mod external_dependencies;
+mod external_work;
 mod fairness;
 mod fields;
 mod firing;

@@ -278,6 +278,7 @@ fn measured(world: &mut World, worker: &tidemill_model::WorkerId, measure: (u32,
         unready: None,
         excesses: Vec::new(),
         leaving: None,
+        external_work: Vec::new(),
         status: None,
     })));
 }

@@ -249,6 +249,7 @@ fn passes_on_seven(world: &mut World, group: &str, worker: &tidemill_model::Work
             outcome,
             usage: None,
             interrupted: false,
+            external: None,
         }));
     }
     let other = crate::kit::TestWorker::new("v", 1, Script::Silent);
@@ -275,6 +276,7 @@ fn passes_on_seven(world: &mut World, group: &str, worker: &tidemill_model::Work
             outcome,
             usage: None,
             interrupted: false,
+            external: None,
         }),
     );
     world.run();

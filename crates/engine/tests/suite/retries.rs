@@ -21,6 +21,7 @@ fn exits(world: &mut World, worker: &WorkerId, exit_code: i32) {
         outcome,
         usage: None,
         interrupted: false,
+        external: None,
     }));
 }
 

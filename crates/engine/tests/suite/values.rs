@@ -43,6 +43,7 @@ fn ends(world: &mut World, worker: &WorkerId, result: AttemptResult, values: &[(
         outcome,
         usage: None,
         interrupted: false,
+        external: None,
     }));
 }
 
@@ -113,6 +114,7 @@ fn values_go_to_other_groups() {
                 outcome,
                 usage: None,
                 interrupted: false,
+                external: None,
             }),
         );
         world.run();
@@ -290,6 +292,7 @@ fn final_commands_and_output_paths_have_the_values_of_the_last_attempt() {
             outcome,
             usage: None,
             interrupted: false,
+            external: None,
         })
     };
     world.say(passing("1", token, &worker));

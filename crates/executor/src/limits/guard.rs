@@ -2,7 +2,7 @@
 
 use std::io::{self, Write as _};
 
-use rustix::process::{Resource, Rlimit, Signal, getpid, getrlimit, setrlimit};
+use rustix::process::{Pid, Resource, Rlimit, Signal, getpid, getrlimit, setrlimit};
 use tidemill_model::{Excess, ExcessKind, LimitKind, Limits};
 
 use super::ShimLimits;
@@ -34,6 +34,8 @@ pub(crate) struct Guard {
     must_end: bool,
     /// Processes of the host that had been ended for want of memory at the first look.
     host_oom_kills: Option<u64>,
+    /// A child of the shim that is no process of the attempt.
+    spared: Option<Pid>,
 }
 
 impl Guard {
@@ -49,6 +51,7 @@ impl Guard {
             excesses: Vec::new(),
             must_end: false,
             host_oom_kills: None,
+            spared: None,
         };
         if let Some(ShimLimits { limits, tree }) = limits {
             guard.limits = *limits;
@@ -84,6 +87,11 @@ impl Guard {
         }
     }
 
+    /// This child of the shim is no process of the attempt.
+    pub(crate) fn spare(&mut self, child: Option<Pid>) {
+        self.spared = child;
+    }
+
     /// When to look next.
     pub(crate) fn look_at_ms(&self) -> u64 {
         self.look_at_ms
@@ -98,7 +106,7 @@ impl Guard {
         if self.host_oom_kills.is_none() {
             self.host_oom_kills = meter::host_oom_kills();
         }
-        let seen = meter::look(getpid());
+        let seen = meter::look(getpid(), self.spared);
         self.peak.processes = self.peak.processes.max(seen.processes);
         self.peak.memory_kib = self.peak.memory_kib.max(seen.memory_kib);
         self.judge(seen);
@@ -131,7 +139,9 @@ impl Guard {
     fn confirmed(&self, seen: Seen) -> u64 {
         let lowest = [self.limits.memory_mb, self.limits.memory_alarm_mb].into_iter().flatten().min();
         match lowest {
-            Some(limit) if seen.memory_kib > kib(limit) => meter::look_closely(getpid()).memory_kib,
+            Some(limit) if seen.memory_kib > kib(limit) => {
+                meter::look_closely(getpid(), self.spared).memory_kib
+            }
             Some(_) | None => seen.memory_kib,
         }
     }

@@ -20,18 +20,19 @@ pub(super) struct Seen {
     pub(super) memory_kib: u64,
 }
 
-/// All below this process, without itself.
-pub(super) fn look(root: Pid) -> Seen {
-    walk(root, memory_kib)
+/// All below this process, without itself, and without one of its children and what is below that.
+pub(super) fn look(root: Pid, spared: Option<Pid>) -> Seen {
+    walk(root, spared, memory_kib)
 }
 
 /// The same, with memory that processes share counted once. It costs much more.
-pub(super) fn look_closely(root: Pid) -> Seen {
-    walk(root, own_memory_kib)
+pub(super) fn look_closely(root: Pid, spared: Option<Pid>) -> Seen {
+    walk(root, spared, own_memory_kib)
 }
 
-fn walk(root: Pid, memory_kib: fn(i32) -> u64) -> Seen {
+fn walk(root: Pid, spared: Option<Pid>, memory_kib: fn(i32) -> u64) -> Seen {
     let mut found = children(root.as_raw_nonzero().get()).1;
+    found.retain(|pid| Pid::from_raw(*pid) != spared);
     let (mut seen, mut next) = (Seen::default(), 0);
     while let Some(pid) = found.get(next).copied().filter(|_| next < MOST) {
         next += 1;
@@ -101,7 +102,7 @@ mod tests {
         let of = |memory: fn(i32) -> u64| all.iter().copied().chain([main]).map(memory).sum::<u64>();
         let (quick, close) = (of(memory_kib), of(own_memory_kib));
         assert!(quick > 4 * 64 * 1024 && (64 * 1024..128 * 1024).contains(&close), "{quick} {close}");
-        assert!(look_closely(me).memory_kib <= look(me).memory_kib);
+        assert!(look_closely(me, None).memory_kib <= look(me, None).memory_kib);
         for pid in all {
             let _ = rustix::process::kill_process(Pid::from_raw(pid).unwrap(), rustix::process::Signal::KILL);
         }
@@ -115,10 +116,10 @@ mod tests {
         let mut child = std::process::Command::new("sh").args(["-c", "sleep 60 & wait"]).spawn().unwrap();
         let root = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
         let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
-        while look(root).processes == 0 && std::time::Instant::now() < deadline {
+        while look(root, None).processes == 0 && std::time::Instant::now() < deadline {
             std::thread::yield_now();
         }
-        let seen = look(root);
+        let seen = look(root, None);
         assert_eq!(seen.processes, 1);
         assert!(host_oom_kills().is_some());
         let sleeping = children(root.as_raw_nonzero().get()).1;
@@ -126,6 +127,6 @@ mod tests {
             let _ = rustix::process::kill_process(Pid::from_raw(pid).unwrap(), rustix::process::Signal::KILL);
         }
         child.wait().unwrap();
-        assert_eq!(look(root), Seen::default());
+        assert_eq!(look(root, None), Seen::default());
     }
 }

@@ -3,12 +3,13 @@
 use std::io::{self, Write as _};
 
 use rustix::event::epoll;
-use tidemill_model::{Limits, Program, RunSpec, Token};
+use tidemill_model::{ExternalWork, Limits, Program, RunSpec, Token};
 
 use super::Shared;
 use super::reap_orphan::Life;
 use super::table::{Running, Unwatched};
-use crate::attempt_dir::ShimSpec;
+use crate::attempt_dir::{EarlierWork, ShimExternal, ShimSpec};
+use crate::external_work::ExternalWorkConfig;
 use crate::limits::{self, ShimLimits};
 use crate::shim::{KillCause, Lease, Order};
 use crate::worker::{Input, ProcessEnd};
@@ -52,7 +53,9 @@ impl Shared {
         let script = dir.path().join(config.script_name());
         dir.create()?;
         dir.note_run(spec)?;
-        let argv = config.argv(&spec.job_type, &spec.program, &script).map_err(io::Error::other)?;
+        let key = &self.setup.signing_key;
+        let tag = environment::work_tag(key, spec.token);
+        let argv = config.argv(&spec.job_type, &spec.program, (&script, &tag)).map_err(io::Error::other)?;
         match &spec.program {
             Program::Command(text) | Program::Script { text, .. } => {
                 plain_file::create(&script)?.write_all(text.as_bytes())?;
@@ -63,9 +66,14 @@ impl Shared {
             dir.note_output_path(path)?;
         }
         let mut env = self.setup.environment.clone();
-        env.extend(config.env.clone());
-        let (worker, key) = (&self.setup.worker, &self.setup.signing_key);
+        env.extend(config.env.iter().map(|(name, value)| (name.clone(), value.replace("{tag}", &tag))));
+        let worker = &self.setup.worker;
         env.extend(environment::of_attempt(spec, worker, &self.setup.config.api_url, key, &dir.values()));
+        // A final command is of type shell, whatever its batch was.
+        let external = config.external_work.as_ref().map(|external| {
+            env.extend(environment::of_external_work(&tag, &dir.work_ids()));
+            Box::new(self.external(external, tag, &spec.unconfirmed))
+        });
         let limits = limits::resolve(&spec.limits, &config.limits, &spec.group_limits);
         let limit_ms = run_time_ms(spec, &limits);
         let of_job = limits.output_mb.map(|mb| u64::from(mb) << 20);
@@ -88,7 +96,18 @@ impl Shared {
             umask: self.setup.config.job_umask,
             output_max_bytes,
             limits,
+            external,
         })
+    }
+
+    /// EXE-13: how its work elsewhere is found, and what is left of earlier attempts.
+    fn external(&self, config: &ExternalWorkConfig, tag: String, earlier: &[ExternalWork]) -> ShimExternal {
+        let key = &self.setup.signing_key;
+        let left = |earlier: &ExternalWork| EarlierWork {
+            tag: environment::work_tag(key, earlier.token),
+            ids: earlier.ids.clone(),
+        };
+        ShimExternal { config: config.clone(), tag, earlier: earlier.iter().map(left).collect() }
     }
 
     /// A shim that is gone before it has read what to run is heard of like any other that is gone.

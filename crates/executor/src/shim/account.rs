@@ -38,7 +38,7 @@ pub(super) fn start(
     let user = spec.run_as.as_deref().map(user_of).transpose()?;
     if let Some(user) = &user {
         let account = &user.name;
-        hand_over(dir, user, writers)
+        hand_over(dir, (user, spec.external.is_some()), writers)
             .map_err(|error| format!("cannot give the attempt's files to account {account}: {error}"))?;
     }
     let failed = |what: &str, error: io::Error| format!("cannot {what}: {error}");
@@ -65,7 +65,7 @@ pub(super) fn start(
 }
 
 /// The account, if the shim may become it.
-fn user_of(account: &str) -> Result<User, String> {
+pub(super) fn user_of(account: &str) -> Result<User, String> {
     let found = User::from_name(account);
     let found = found.map_err(|error| format!("cannot look up account {account}: {}", error.desc()))?;
     let user = found.ok_or_else(|| format!("this host has no account {account}"))?;
@@ -80,14 +80,16 @@ fn user_of(account: &str) -> Result<User, String> {
 
 /// The account can read what the attempt was given, and write where it works. Its pipes are its own, since programs open
 /// `/dev/stdout`; the logs are not.
-fn hand_over(dir: &AttemptDir, user: &User, writers: [&OwnedFd; 2]) -> io::Result<()> {
+fn hand_over(dir: &AttemptDir, (user, reports_ids): (&User, bool), writers: [&OwnedFd; 2]) -> io::Result<()> {
     if Uid::effective().is_root() {
         lchown(dir.path(), None, Some(user.gid.as_raw()))?;
         fs::set_permissions(dir.path(), Permissions::from_mode(PASSABLE))?;
     }
-    // It can make no file here, so this one is there for it to write.
-    let values = plain_file::create(&dir.values())?;
-    fchown(values, Some(user.uid.as_raw()), Some(user.gid.as_raw()))?;
+    // It can make no file here, so these are there for it to write.
+    let written = [Some(dir.values()), reports_ids.then(|| dir.work_ids())];
+    for path in written.into_iter().flatten() {
+        fchown(plain_file::create(&path)?, Some(user.uid.as_raw()), Some(user.gid.as_raw()))?;
+    }
     for entry in fs::read_dir(dir.path())? {
         let entry = entry?;
         let is_own = entry.file_name() == "work" || entry.file_name().to_string_lossy().starts_with("script");
@@ -114,7 +116,32 @@ fn become_job(
     user: Option<&User>,
     [stdout, stderr]: [&OwnedFd; 2],
 ) -> Result<Infallible, String> {
-    let who = user.map_or_else(|| "the job".to_owned(), |user| format!("account {}", user.name));
+    become_account(user, [stdout, stderr])?;
+    let (work, who) = (dir.work(), who(user));
+    std::env::set_current_dir(&work).map_err(|error| {
+        let work = work.display();
+        format!("{who} cannot enter {work}: {error}; every directory above it must be passable for it")
+    })?;
+    become_program(&spec.argv, (spec, user))
+}
+
+/// The same for a command of the configuration, which runs as the job does, but not where it works. Comes back only with why not.
+pub(super) fn become_command(
+    argv: &[String],
+    (spec, user): (&ShimSpec, Option<&User>),
+    outputs: [&OwnedFd; 2],
+) -> Result<Infallible, String> {
+    become_account(user, outputs)?;
+    std::env::set_current_dir("/").map_err(|error| format!("cannot enter /: {error}"))?;
+    become_program(argv, (spec, user))
+}
+
+fn who(user: Option<&User>) -> String {
+    user.map_or_else(|| "the job".to_owned(), |user| format!("account {}", user.name))
+}
+
+fn become_account(user: Option<&User>, [stdout, stderr]: [&OwnedFd; 2]) -> Result<(), String> {
+    let who = who(user);
     let failed = |what: &str, error: io::Error| format!("cannot {what} {who}: {error}");
     setpgid(None, None).map_err(|error| failed("begin a process group for", error.into()))?;
     rustix::stdio::dup2_stdout(stdout).map_err(|error| failed("give its output to", error.into()))?;
@@ -125,15 +152,14 @@ fn become_job(
         setgid(user.gid).map_err(|error| failed("take the group of", error.into()))?;
         setuid(user.uid).map_err(|error| failed("become", error.into()))?;
     }
-    let work = dir.work();
-    env::set_current_dir(&work).map_err(|error| {
-        let work = work.display();
-        format!("{who} cannot enter {work}: {error}; every directory above it must be passable for it")
-    })?;
+    Ok(())
+}
+
+fn become_program(argv: &[String], (spec, user): (&ShimSpec, Option<&User>)) -> Result<Infallible, String> {
     if let Some(mask) = spec.umask {
         umask(Mode::from_raw_mode(mask));
     }
-    let (program, arguments) = spec.argv.split_first().ok_or("the command is empty")?;
+    let (program, arguments) = argv.split_first().ok_or("the command is empty")?;
     // It empties the mask of signals and gives SIGPIPE back its meaning, as a program expects.
     let mut command = match user {
         // As without limits: it is this process's PATH that counts.

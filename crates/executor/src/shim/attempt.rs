@@ -14,9 +14,11 @@ use nix::sys::signalfd::SignalFd;
 use rustix::fs::Mode;
 use rustix::process::{Pid, umask};
 
+use super::elsewhere::Elsewhere;
 use super::line::Line;
 use super::output::Output;
-use super::{Code, KillCause, Lease, News, account, watch};
+use super::watch::{self, Watch};
+use super::{Code, KillCause, Lease, News, account};
 use crate::attempt_dir::{AttemptDir, ExitRecord, ShimSpec, try_lock};
 use crate::limits::{Guard, protect_shim};
 use crate::machine::boottime_ms;
@@ -43,24 +45,18 @@ pub(super) fn run(
     let begun = Instant::now();
     let mut line = Line::new(directory, worker.try_clone()?);
     let mut guard = Guard::begin(spec.limits.as_deref(), dir.name());
+    let mut elsewhere = None;
     let mut record = if is_over(spec.lease) {
         // The machine or the server was stopped for a while: elsewhere it may run already.
         ExitRecord { kill_cause: Some(KillCause::Lease), ..ExitRecord::default() }
     } else {
-        match start(dir, &spec, &guard, marker) {
-            Ok((main, mut output)) => {
-                line.tell(&News::Started);
-                protect_shim();
-                let heard = (&mut line, signals, &mut output);
-                let mut record = watch::until_empty(main, (&spec, &mut guard), heard, orders)?;
-                record.duration_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
-                [record.stdout, record.stderr] = output.finish();
-                guard.printed([record.stdout, record.stderr], spec.output_max_bytes);
-                record
-            }
-            Err(error) => ExitRecord { error: Some(error), ..ExitRecord::default() },
-        }
+        let watch = Watch::new(&spec, orders);
+        let run = Run { dir, spec: &spec, guard: &mut guard, line: &mut line, signals };
+        run.until_its_end(watch, marker, &mut elsewhere)?
     };
+    if record.exit_code.is_some() || record.signal.is_some() {
+        record.duration_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+    }
     match values::read(&dir.values()) {
         Ok(values) => record.values = values,
         Err(fault) => record.values_fault = Some(fault),
@@ -73,9 +69,63 @@ pub(super) fn run(
     let disk_kib = |blocks: i64| u64::try_from(blocks).ok().map(|blocks| blocks / 2);
     (record.read_kib, record.written_kib) = (disk_kib(used.block_reads()), disk_kib(used.block_writes()));
     guard.finish(&mut record);
+    // Its commands count as nothing that the job used.
+    if let Some(elsewhere) = elsewhere {
+        elsewhere.stop();
+    }
     let written = line.write_down(dir, &record, signals);
     line.tell(&News::Ended(Box::new(record)));
     written.map(|()| Code::Ended)
+}
+
+/// What the shim has for the run of its attempt.
+struct Run<'a, 'l> {
+    dir: &'a AttemptDir,
+    spec: &'a ShimSpec,
+    guard: &'a mut Guard,
+    line: &'a mut Line<'l>,
+    signals: &'a SignalFd,
+}
+
+impl Run<'_, '_> {
+    /// Until no process of it is left, and nothing that it started elsewhere.
+    fn until_its_end(
+        self,
+        mut watch: Watch,
+        marker: File,
+        agent: &mut Option<Elsewhere>,
+    ) -> io::Result<ExitRecord> {
+        let Self { dir, spec, guard, line, signals } = self;
+        let failed = |error| Ok(ExitRecord { error: Some(error), ..ExitRecord::default() });
+        match Elsewhere::begin(dir, spec) {
+            Ok(begun) => *agent = begun,
+            Err(error) => return failed(error),
+        }
+        let mut elsewhere = agent.as_mut();
+        guard.spare(elsewhere.as_ref().and_then(|elsewhere| elsewhere.pid()));
+        let has_earlier = spec.external.as_ref().is_some_and(|external| !external.earlier.is_empty());
+        if let Some(elsewhere) = elsewhere.as_deref_mut().filter(|_| has_earlier)
+            && let Some(end) = watch.until_cleared((line, signals), elsewhere)?
+        {
+            return Ok(end);
+        }
+        let (main, mut output) = match start(dir, spec, guard, marker) {
+            Ok(started) => started,
+            Err(error) => return failed(error),
+        };
+        line.tell(&News::Started);
+        protect_shim();
+        let heard = (&mut *line, signals, &mut output);
+        watch::until_empty(&mut watch, main, guard, heard, elsewhere.as_deref_mut())?;
+        let outputs = output.finish();
+        let external = match elsewhere {
+            Some(elsewhere) => Some(watch.until_ended_elsewhere(guard, (line, signals), elsewhere)?),
+            None => None,
+        };
+        guard.printed(outputs, spec.output_max_bytes);
+        let [stdout, stderr] = outputs;
+        Ok(ExitRecord { stdout, stderr, external, ..watch.record() })
+    }
 }
 
 fn is_over(lease: Option<Lease>) -> bool {

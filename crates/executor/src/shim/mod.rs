@@ -12,6 +12,7 @@ mod account;
 mod attempt;
 #[cfg(test)]
 mod corpus;
+mod elsewhere;
 mod fork;
 mod line;
 mod order;

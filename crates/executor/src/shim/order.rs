@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 use tidemill_derive::Word;
-use tidemill_model::Excess;
+use tidemill_model::{Excess, ExternalWorkId};
 
 use crate::attempt_dir::ExitRecord;
 
@@ -94,6 +94,8 @@ pub enum News {
     Exceeded(Excess),
     /// A process of it cannot be killed: which, for people.
     Stuck(String),
+    /// It has started this elsewhere.
+    ExternalWork(Vec<ExternalWorkId>),
     /// No process of it is left, and `exit.json` says the same as this.
     Ended(Box<ExitRecord>),
 }

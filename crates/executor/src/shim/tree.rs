@@ -21,13 +21,16 @@ struct Stat {
     zombie: bool,
 }
 
-/// Kills every living descendant of `root`, parents first. Gives the first of them.
-pub(crate) fn kill_descendants(root: Pid) -> Option<i32> {
-    let found = descendants(root.as_raw_nonzero().get());
-    for (pid, stat) in &found {
-        signal_process(*pid, *stat, &[Signal::KILL]);
-    }
-    found.first().map(|(pid, _)| *pid)
+/// Kills every living descendant of `root`, parents first.
+pub(crate) fn kill_descendants(root: Pid) {
+    kill_strays(root, &|_| false);
+}
+
+/// Whether a process has a child but this one, dead ones among them. What was there at the beginning is seen: only its parent takes a
+/// dead child from the table, and whatever is below has a child of the parent above it.
+pub(crate) fn has_children_beside(root: Pid, known: Pid) -> bool {
+    let children = by_parent().remove(&root.as_raw_nonzero().get()).unwrap_or_default();
+    children.iter().any(|(pid, _)| *pid != known.as_raw_nonzero().get())
 }
 
 /// What a walk has found.
@@ -51,12 +54,12 @@ pub(crate) fn kill_strays(root: Pid, is_known: &dyn Fn(Pid) -> bool) -> Strays {
     Strays { children: count, living: found.first().map(|(pid, _)| *pid) }
 }
 
-/// Asks every living descendant of `root` to end, once. They are stopped first, until no further one turns
+/// Asks every living descendant of `root` to end, once, but not those of `spared`. They are stopped first, until no further one turns
 /// up: so none is missed that is just being forked, and what they start then to clean up is left in peace.
-pub(crate) fn ask_descendants(root: Pid) {
+pub(crate) fn ask_descendants(root: Pid, spared: Option<Pid>) {
     let mut asked = HashMap::new();
     loop {
-        let mut found = descendants(root.as_raw_nonzero().get());
+        let mut found = descendants(root.as_raw_nonzero().get(), spared);
         found.retain(|(pid, stat)| {
             asked.insert(*pid, *stat).is_none_or(|before| before.started != stat.started)
         });
@@ -96,9 +99,11 @@ fn signal_process(pid: i32, stat: Stat, signals: &[Signal]) -> bool {
     same && signals.iter().all(|signal| pidfd_send_signal(&handle, *signal).is_ok())
 }
 
-fn descendants(root: i32) -> Vec<(i32, Stat)> {
+fn descendants(root: i32, spared: Option<Pid>) -> Vec<(i32, Stat)> {
     let mut children = by_parent();
-    below(children.remove(&root).unwrap_or_default(), children)
+    let mut found = children.remove(&root).unwrap_or_default();
+    found.retain(|(pid, _)| Pid::from_raw(*pid) != spared);
+    below(found, children)
 }
 
 type Children = HashMap<i32, Vec<(i32, Stat)>>;
@@ -155,7 +160,9 @@ mod tests {
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         let me = i32::try_from(std::process::id()).unwrap();
         let id = i32::try_from(child.id()).unwrap();
-        assert!(descendants(me).iter().any(|(pid, _)| *pid == id));
+        assert!(descendants(me, None).iter().any(|(pid, _)| *pid == id));
+        let pid = Pid::from_raw(id);
+        assert!(!descendants(me, pid).iter().any(|(pid, _)| *pid == id), "it is spared");
         child.kill().unwrap();
         child.wait().unwrap();
     }

@@ -5,6 +5,7 @@
 
 #[cfg(test)]
 mod corpus;
+mod outside;
 
 use std::io;
 
@@ -17,6 +18,9 @@ use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
 };
 
+use tidemill_model::ExternalWorkId;
+
+use super::elsewhere::{Elsewhere, Said};
 use super::line::{self, Line};
 use super::output::Output;
 use super::stuck::Stuck;
@@ -30,15 +34,17 @@ const WALK_PAUSES_MS: std::ops::RangeInclusive<u64> = 2..=100;
 /// The same where something cannot be killed.
 const STUCK_PAUSE_MS: u64 = 1_000;
 
-/// Waits until no process of the attempt is left. `orders` is what the worker has said already.
+/// Waits until no process of the attempt is left, of which `main` is the first.
 pub(super) fn until_empty(
+    watch: &mut Watch,
     main: Pid,
-    (spec, guard): (&ShimSpec, &mut Guard),
+    guard: &mut Guard,
     (line, signals, output): (&mut Line<'_>, &SignalFd, &mut Output),
-    orders: Vec<u8>,
-) -> io::Result<ExitRecord> {
-    let timer = timerfd_create(TimerfdClockId::Boottime, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?;
-    let mut watch = Watch::new(main, spec, orders);
+    mut elsewhere: Option<&mut Elsewhere>,
+) -> io::Result<()> {
+    let timer = timer()?;
+    watch.main = Some(main);
+    watch.agent = elsewhere.as_ref().and_then(|elsewhere| elsewhere.pid());
     watch.obey();
     loop {
         let now_ms = boottime_ms();
@@ -47,13 +53,16 @@ pub(super) fn until_empty(
         }
         if now_ms >= guard.look_at_ms() {
             guard.look(now_ms);
-            guard.printed(output.so_far(), spec.output_max_bytes);
+            guard.printed(output.so_far(), watch.output_max_bytes);
             watch.keep_limits(now_ms, guard, line);
         }
         let act_at_ms = watch.act(now_ms, line);
         let due = [act_at_ms, line.look_at_ms(), output.act(now_ms), Some(guard.look_at_ms())];
         set_timer(&timer, due.into_iter().flatten().min())?;
-        let heard = hear(line, signals, &timer, output)?;
+        let heard = hear((line, signals), &timer, Some(output), elsewhere.as_deref())?;
+        if heard.elsewhere {
+            watch.hear_elsewhere(elsewhere.as_deref_mut(), line);
+        }
         if heard.line {
             watch.hear(line, guard);
         }
@@ -63,30 +72,42 @@ pub(super) fn until_empty(
         if heard.output {
             output.notice(boottime_ms());
         }
-        watch.reap()?;
+        watch.reap(elsewhere.as_deref_mut())?;
         if watch.is_empty {
-            return Ok(watch.record());
+            return Ok(());
         }
     }
+}
+
+fn timer() -> io::Result<OwnedFd> {
+    Ok(timerfd_create(TimerfdClockId::Boottime, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?)
 }
 
 struct Heard {
     line: bool,
     signals: bool,
+    elsewhere: bool,
     output: bool,
 }
 
-fn hear(line: &Line<'_>, signals: &SignalFd, timer: &OwnedFd, output: &Output) -> io::Result<Heard> {
+fn hear(
+    (line, signals): (&Line<'_>, &SignalFd),
+    timer: &OwnedFd,
+    output: Option<&Output>,
+    elsewhere: Option<&Elsewhere>,
+) -> io::Result<Heard> {
     let wait = |source| PollFd::from_borrowed_fd(source, PollFlags::IN);
-    let (line, outputs) = (line.source(), output.sources());
+    let (line, outputs) = (line.source(), output.and_then(Output::sources));
+    let elsewhere = elsewhere.and_then(Elsewhere::source);
     let mut fds = vec![wait(signals.as_fd()), wait(timer.as_fd())];
-    fds.extend(line.map(wait));
+    fds.extend(line.into_iter().chain(elsewhere).map(wait));
     fds.extend(outputs.into_iter().flatten().map(|pipe| wait(pipe.as_fd())));
     poll(&mut fds, None)?;
     let mut heard = fds.iter().map(|fd| !fd.revents().is_empty());
     let (signals, _timer) = (heard.next() == Some(true), heard.next());
     let line = line.is_some() && heard.next() == Some(true);
-    Ok(Heard { line, signals, output: heard.any(|is_heard| is_heard) })
+    let elsewhere = elsewhere.is_some() && heard.next() == Some(true);
+    Ok(Heard { line, signals, elsewhere, output: heard.any(|is_heard| is_heard) })
 }
 
 /// Absolute, so that nothing is lost between reading the clock and setting it.
@@ -109,14 +130,25 @@ struct Killing {
     has_asked: bool,
 }
 
-struct Watch {
-    main: Pid,
+/// How far the attempt is, and what ends it.
+pub(super) struct Watch {
+    /// The first process of the job; absent: it has not begun.
+    main: Option<Pid>,
+    /// The child that is no process of the job.
+    agent: Option<Pid>,
+    /// Ids of external work that are known.
+    found: Vec<ExternalWorkId>,
+    /// All its processes have ended, and what it started elsewhere may go on by itself.
+    lasts_elsewhere: bool,
+    /// The owner does not wait for its end any more; since when.
+    disowned_at_ms: Option<u64>,
     grace_ms: u64,
     lease: Option<Lease>,
     /// TMO-5: TERM at this time, on CLOCK_BOOTTIME.
     limit_at_ms: Option<u64>,
     control: Vec<u8>,
     killing: Option<Killing>,
+    output_max_bytes: Option<u64>,
     excesses_told: usize,
     /// That is because it is beyond a limit, which stands in the record by itself.
     is_over_limit: bool,
@@ -127,14 +159,20 @@ struct Watch {
 }
 
 impl Watch {
-    fn new(main: Pid, spec: &ShimSpec, orders: Vec<u8>) -> Self {
+    /// `orders` is what the worker has said already.
+    pub(super) fn new(spec: &ShimSpec, orders: Vec<u8>) -> Self {
         Self {
-            main,
+            main: None,
+            agent: None,
+            found: Vec::new(),
+            lasts_elsewhere: false,
+            disowned_at_ms: None,
             grace_ms: spec.grace_ms,
             lease: spec.lease,
             limit_at_ms: spec.limit_ms.map(|limit_ms| boottime_ms().saturating_add(limit_ms)),
             control: orders,
             killing: None,
+            output_max_bytes: spec.output_max_bytes,
             excesses_told: 0,
             is_over_limit: false,
             status: None,
@@ -161,7 +199,7 @@ impl Watch {
         }
         if !killing.has_asked {
             killing.has_asked = true;
-            tree::ask_descendants(getpid());
+            tree::ask_descendants(getpid(), self.agent);
         }
         // The lease may be over before the grace is.
         let lease_end_ms = self.lease.map(|lease| lease.term_at_ms).filter(|term_at_ms| *term_at_ms > now_ms);
@@ -170,7 +208,8 @@ impl Watch {
 
     /// One walk may miss what is forked meanwhile, so it is repeated until the kernel knows of no child.
     fn kill_all(&mut self, now_ms: u64, line: &mut Line<'_>) -> u64 {
-        let left = tree::kill_descendants(getpid());
+        let agent = self.agent;
+        let left = tree::kill_strays(getpid(), &|pid| Some(pid) == agent).living;
         if let Some(process) = left.and_then(|pid| self.stuck.lives_on(pid, now_ms)) {
             line.tell(&News::Stuck(process.to_owned()));
         }
@@ -212,7 +251,7 @@ impl Watch {
     fn end(&mut self, because: KillCause, kill_at_ms: u64) {
         match &mut self.killing {
             Some(killing) => killing.kill_at_ms = killing.kill_at_ms.min(kill_at_ms),
-            None if self.status.is_some() => {}
+            None if self.status.is_some() && !self.lasts_elsewhere => {}
             None => self.killing = Some(Killing { because, kill_at_ms, has_asked: false }),
         }
     }
@@ -232,6 +271,9 @@ impl Watch {
                     .process()
                     .into_iter()
                     .for_each(|process| line.tell(&News::Stuck(process.to_owned())));
+                if !self.found.is_empty() {
+                    line.tell(&News::ExternalWork(self.found.clone()));
+                }
             }
         }
     }
@@ -243,6 +285,9 @@ impl Watch {
             match String::from_utf8_lossy(&line).trim().parse() {
                 Ok(Order::Lease(lease)) => self.renew(lease),
                 Ok(Order::Kill { grace_ms, because }) => {
+                    if because == KillCause::Disowned {
+                        self.disowned_at_ms.get_or_insert_with(boottime_ms);
+                    }
                     self.end(because, boottime_ms().saturating_add(grace_ms));
                 }
                 // A line of a newer worker: it has to know that this shim is older.
@@ -273,12 +318,22 @@ impl Watch {
         Ok(())
     }
 
-    fn reap(&mut self) -> io::Result<()> {
+    fn reap(&mut self, mut elsewhere: Option<&mut Elsewhere>) -> io::Result<()> {
         loop {
             match wait(WaitOptions::NOHANG) {
-                Ok(Some((pid, status))) if pid == self.main => self.status = Some(status),
+                Ok(Some((pid, status))) if Some(pid) == self.main => self.status = Some(status),
+                Ok(Some((pid, _))) if Some(pid) == self.agent => {
+                    self.agent = None;
+                    if let Some(elsewhere) = elsewhere.as_deref_mut() {
+                        elsewhere.was_reaped();
+                    }
+                }
                 Ok(Some(_)) => {}
-                Ok(None) => return Ok(()),
+                Ok(None) => {
+                    let only_agent = |agent| !tree::has_children_beside(getpid(), agent);
+                    self.is_empty = self.status.is_some() && self.agent.is_some_and(only_agent);
+                    return Ok(());
+                }
                 Err(rustix::io::Errno::CHILD) => {
                     self.is_empty = true;
                     return Ok(());
@@ -288,7 +343,19 @@ impl Watch {
         }
     }
 
-    fn record(&self) -> ExitRecord {
+    fn hear_elsewhere(&mut self, elsewhere: Option<&mut Elsewhere>, line: &mut Line<'_>) -> Vec<Said> {
+        let said = elsewhere.map(Elsewhere::hear).unwrap_or_default();
+        for said in &said {
+            if let Said::Found(ids) = said {
+                self.found.extend(ids.iter().cloned());
+                line.tell(&News::ExternalWork(ids.clone()));
+            }
+        }
+        said
+    }
+
+    /// Once none of its processes is left.
+    pub(super) fn record(&self) -> ExitRecord {
         let status = self.status.expect("without children, the main process was waited for");
         ExitRecord {
             exit_code: status.exit_status(),

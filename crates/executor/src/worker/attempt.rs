@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tidemill_model::{AttemptOutcome, Nonce, Token, Usage};
+use tidemill_model::{AttemptOutcome, ExternalEnd, Nonce, Token, Usage};
 
 use super::right::Right;
-use super::{ProcessEnd, outcome};
+use super::{ProcessEnd, external, outcome};
 
 /// The first repeat of what is not answered; each further one takes twice as long.
 const REPEAT_MS: u64 = 2_000;
@@ -43,18 +43,26 @@ pub(super) struct End {
     pub(super) has_directory: bool,
     /// The worker ended it because it was stopped itself.
     pub(super) interrupted: bool,
+    /// What it started elsewhere; absent: nothing, and nothing of that is left.
+    pub(super) external: Option<ExternalEnd>,
 }
 
 impl End {
     pub(super) fn bare(outcome: AttemptOutcome) -> Self {
         let (repeat, repeats_left) = (None, None);
-        Self { outcome, usage: None, repeat, repeats_left, has_directory: false, interrupted: false }
+        let (has_directory, interrupted) = (false, false);
+        Self { outcome, usage: None, repeat, repeats_left, has_directory, interrupted, external: None }
+    }
+
+    /// Of one that the worker does not have: what it may have started elsewhere, nobody here knows.
+    pub(super) fn unknown(outcome: AttemptOutcome) -> Self {
+        Self { external: Some(ExternalEnd::unknown()), ..Self::bare(outcome) }
     }
 
     pub(super) fn of_process(end: ProcessEnd) -> Self {
-        let interrupted = end.is_by_stop();
+        let (interrupted, external) = (end.is_by_stop(), external::known_of(&end));
         let (outcome, usage) = outcome::of_process(end);
-        Self { usage, has_directory: true, interrupted, ..Self::bare(outcome) }
+        Self { usage, has_directory: true, interrupted, external, ..Self::bare(outcome) }
     }
 }
 

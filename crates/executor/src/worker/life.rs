@@ -132,9 +132,19 @@ impl Worker {
         self.heartbeats += 1;
         let (number, measure, unready) = (self.heartbeats, self.measure, self.why_unready());
         let (status, excesses) = (Some(Box::new(self.status())), self.excesses.all());
+        let external_work = self.external_ids.next();
         let leaving = self.stopping.as_ref().map(|stopping| stopping.leaving(self.setup.keeps_jobs));
-        let heartbeat =
-            Heartbeat { worker, incarnation, number, measure, unready, excesses, leaving, status };
+        let heartbeat = Heartbeat {
+            worker,
+            incarnation,
+            number,
+            measure,
+            unready,
+            excesses,
+            external_work,
+            leaving,
+            status,
+        };
         self.sent.note(number, self.now_ms);
         let tag = Tag::Alive { sent_at_ms: self.now_ms };
         self.append(tag, Command::Worker(WorkerCommand::Heartbeat(heartbeat)));

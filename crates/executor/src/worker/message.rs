@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tidemill_model::{
-    Command, Excess, ExternalDependencyId, Measure, PathCheck, RunSpec, RunningAttempt, Sweep, Timestamp,
-    Token, WorkMessage,
+    Command, Excess, ExternalDependencyId, ExternalWorkId, Measure, PathCheck, RunSpec, RunningAttempt,
+    Sweep, Timestamp, Token, WorkMessage,
 };
 
 use crate::attempt_dir::ExitRecord;
@@ -121,6 +121,13 @@ pub enum Input {
         token: Token,
         /// What it wants.
         excess: Excess,
+    },
+    /// An attempt that runs has started this elsewhere.
+    ExternalWorkFound {
+        /// Which attempt.
+        token: Token,
+        /// What is new of it; again, where it was taken over.
+        ids: Vec<ExternalWorkId>,
     },
     /// No process of an attempt is left.
     ProcessEnded {

@@ -18,6 +18,7 @@
 
 mod attempt;
 mod excess;
+mod external;
 mod fitness;
 mod lease;
 mod life;
@@ -44,6 +45,7 @@ use tidemill_model::{
 
 use attempt::{Attempt, Attempts, End, Repeat};
 use excess::Excesses;
+use external::ExternalIds;
 use fitness::Fitness;
 use lease::LeaseClock;
 use life::Membership;
@@ -87,6 +89,7 @@ pub struct Worker {
     heartbeat_at_ms: Option<u64>,
     heartbeats: u64,
     excesses: Excesses,
+    external_ids: ExternalIds,
     measure: Option<Measure>,
     lease: LeaseClock,
     attempts: Attempts,
@@ -119,6 +122,7 @@ impl Worker {
             heartbeat_at_ms: None,
             heartbeats: 0,
             excesses: Excesses::default(),
+            external_ids: ExternalIds::default(),
             measure: None,
             lease: LeaseClock::default(),
             attempts: Attempts::default(),
@@ -150,6 +154,7 @@ impl Worker {
             Input::ProcessStarted { token } => self.process_started(token),
             Input::Stuck { token, process } => self.stuck(token, process),
             Input::Exceeded { token, excess } => self.exceeded(token, excess),
+            Input::ExternalWorkFound { token, ids } => self.external_work_found(token, ids),
             Input::ProcessEnded { token, end } => self.process_ended(token, end),
             Input::Found { token, of, end } => self.find(token, of, end),
             Input::Looked { token, looked } => self.looked(token, looked),
@@ -224,7 +229,8 @@ impl Worker {
             match self.attempts.get(*token) {
                 // Given back without a question, it may be granted to one of an earlier life: that is not taken for its word.
                 None | Some(Attempt::GivenBack { nonce: None, .. }) => {
-                    self.end_without_process(*token, AttemptResult::Lost, "the worker does not have it")
+                    let lost = outcome::without_process(AttemptResult::Lost, "the worker does not have it");
+                    self.end(*token, End::unknown(lost));
                 }
                 Some(Attempt::Ended(_)) => self.report_finished(*token),
                 // It is asked for again, with the nonce that was granted, or given back again.
@@ -293,7 +299,7 @@ impl Worker {
     /// Nobody may know this token, so nobody may ever answer: it is said a few times only.
     fn end_unknown(&mut self, token: Token, result: AttemptResult) {
         let outcome = outcome::without_process(result, "it does not run on this worker");
-        self.end(token, End { repeats_left: Some(5), ..End::bare(outcome) });
+        self.end(token, End { repeats_left: Some(5), ..End::unknown(outcome) });
     }
 
     fn exceeded(&mut self, token: Token, excess: Excess) {
@@ -306,6 +312,7 @@ impl Worker {
         self.excesses.forget(token);
         self.goes(token);
         self.running.remove(&token);
+        self.external_ids.forget(token);
         self.attempts.set(token, Attempt::Ended(Box::new(end)));
         self.report_finished(token);
     }
@@ -316,7 +323,8 @@ impl Worker {
         self.spoken.note(token, self.now_ms);
         let worker = self.setup.registration.worker.clone();
         let (outcome, usage, interrupted) = (end.outcome.clone(), end.usage.clone(), end.interrupted);
-        self.say(WorkerCommand::ReportFinished { token, worker, outcome, usage, interrupted });
+        let external = end.external.clone().map(Box::new);
+        self.say(WorkerCommand::ReportFinished { token, worker, outcome, usage, interrupted, external });
         end.repeats_left = end.repeats_left.map(|left| left.saturating_sub(1));
         if end.repeats_left != Some(0) {
             let now_ms = self.now_ms;

@@ -7,6 +7,7 @@ use tidemill_model::{AttemptOutcome, AttemptResult, Excess, ExcessKind, Timestam
 
 use super::ProcessEnd;
 use crate::attempt_dir::ExitRecord;
+use crate::external_work::ExternalState;
 use crate::shim::KillCause;
 
 /// Longest message, characters: the record of an end stands where jobs of the worker's account can write, and a report
@@ -136,6 +137,17 @@ fn is_newer(at: Timestamp, since: Timestamp) -> bool {
     if at.as_millisecond() % 1_000 == 0 { at.as_second() >= since.as_second() } else { at >= since }
 }
 
+/// EXE-13: how it did by the states in which what it started elsewhere has ended, where they say that.
+fn by_final_states(record: &ExitRecord) -> Option<Result<(), String>> {
+    let external =
+        record.external.as_ref().filter(|external| external.decides && !external.work.is_empty())?;
+    let failed = external.work.iter().find(|(_, state)| **state != Some(ExternalState::Succeeded));
+    Some(failed.map_or(Ok(()), |(id, state)| {
+        let state = state.map_or("unknown", ExternalState::word);
+        Err(format!("its external work {id} ended as {state}"))
+    }))
+}
+
 /// BYD-20: what is wrong with what it passes on.
 fn fault(record: &ExitRecord) -> Option<String> {
     record.values_fault.as_deref().map(values_fault)
@@ -159,18 +171,19 @@ pub(super) fn without_process(result: AttemptResult, message: &str) -> AttemptOu
 }
 
 fn of_record(record: ExitRecord) -> AttemptOutcome {
-    let fault = fault(&record);
+    let (fault, elsewhere) = (fault(&record), by_final_states(&record));
     let ExitRecord { exit_code, signal, kill_cause, error, values, excess, .. } = record;
     let (result, message) = match (kill_cause, error) {
         (Some(because), _) => killed(because),
         (None, Some(error)) => (AttemptResult::Failed, error),
-        (None, None) => match (exit_code, signal) {
-            (Some(0), _) => said_by_values(fault),
+        (None, None) => match (elsewhere, exit_code, signal) {
+            (Some(Ok(())), _, _) | (None, Some(0), _) => said_by_values(fault),
+            (Some(Err(why)), _, _) => (AttemptResult::Failed, said_of_excess(excess).unwrap_or(why)),
             // Exit code and signal speak for themselves.
-            (Some(_), _) | (None, Some(_)) => {
+            (None, Some(_), _) | (None, None, Some(_)) => {
                 (AttemptResult::Failed, said_of_excess(excess).or(fault).unwrap_or_default())
             }
-            (None, None) => (AttemptResult::Failed, "ended without exit code or signal".to_owned()),
+            (None, None, None) => (AttemptResult::Failed, "ended without exit code or signal".to_owned()),
         },
     };
     AttemptOutcome { result, exit_code, signal, message, excess, values }

@@ -34,6 +34,7 @@ fn worker() -> Worker {
         reserved: Default::default(),
         labels: Default::default(),
         keeps: None,
+        types: BTreeMap::new(),
         live: Vec::new(),
         running: Vec::new(),
         signature: "s".to_owned(),
@@ -92,6 +93,7 @@ fn spec(token: Token, of_type: &str) -> RunSpec {
         limits: tidemill_model::Limits::default(),
         group_limits: tidemill_model::GroupLimits::default(),
         ending: None,
+        unconfirmed: Vec::new(),
     }
 }
 

@@ -17,9 +17,9 @@ use tidemill_log::{
     From, Log, MemoryLog, Reader, SqliteConfig, SqliteLog, Topic, append_wait, partition_of_key,
 };
 use tidemill_model::{
-    AttemptOutcome, AttemptResult, BatchId, Command, CommandRecord, GroupName, GroupSettings, JobId, JobName,
-    JobType, Program, Registration, RunSpec, RunningExcess, ShardId, StartRequest, Token, Usage, WorkMessage,
-    WorkerCommand,
+    AttemptOutcome, AttemptResult, BatchId, Command, CommandRecord, ExternalWork, GroupName, GroupSettings,
+    JobId, JobName, JobType, Program, Registration, RunSpec, RunningExcess, ShardId, StartRequest, Token,
+    Usage, WorkMessage, WorkerCommand,
 };
 
 use crate::shim::until;
@@ -86,6 +86,35 @@ impl Owner {
                 }
             }
         }
+    }
+
+    /// What the next heartbeats say that attempts have started elsewhere.
+    pub(crate) fn hear_external_work(&mut self) -> Vec<ExternalWork> {
+        let end = Instant::now() + BOUND;
+        loop {
+            assert!(Instant::now() < end, "no heartbeat names external work");
+            for record in self.commands.poll(100, Duration::from_millis(100)).unwrap() {
+                match serde_json::from_slice::<CommandRecord>(&record.value).unwrap().command {
+                    Command::Worker(WorkerCommand::Heartbeat(heartbeat)) => {
+                        if !heartbeat.external_work.is_empty() {
+                            return heartbeat.external_work;
+                        }
+                    }
+                    command => self.waiting.push(command),
+                }
+            }
+        }
+    }
+
+    /// What it has said until now, heartbeats apart.
+    pub(crate) fn heard_so_far(&mut self) -> &[Command] {
+        for record in self.commands.poll(1_000, Duration::ZERO).unwrap() {
+            let record: CommandRecord = serde_json::from_slice(&record.value).unwrap();
+            if !matches!(record.command, Command::Worker(WorkerCommand::Heartbeat(_))) {
+                self.waiting.push(record.command);
+            }
+        }
+        &self.waiting
     }
 
     pub(crate) fn hear_registration(&mut self) -> Registration {
@@ -217,6 +246,7 @@ pub(crate) fn spec(token: Token, job_type: &'static str, script: &str) -> RunSpe
         limits: tidemill_model::Limits::default(),
         group_limits: tidemill_model::GroupLimits::default(),
         ending: None,
+        unconfirmed: Vec::new(),
     }
 }
 

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that fails may say so bluntly")]
 
 mod executor;
+mod external_work;
 mod limits;
 mod output;
 mod shim;

@@ -94,6 +94,7 @@ pub(crate) fn script(script: &str) -> ShimSpec {
         umask: None,
         output_max_bytes: None,
         limits: None,
+        external: None,
     }
 }
 
@@ -246,6 +247,7 @@ fn program_that_is_not_there_is_told() {
         umask: None,
         output_max_bytes: None,
         limits: None,
+        external: None,
     };
     let error = Attempt::start(&spec).end().error.unwrap();
     assert!(error.contains("/does/not/exist") && error.contains("No such file"), "{error}");

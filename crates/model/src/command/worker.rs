@@ -3,8 +3,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use tidemill_derive::{Levelled, vocabulary};
 
 use crate::{
-    AttemptOutcome, GroupName, Incarnation, JobType, LimitsKept, Measure, Nonce, Reserved, RunningAttempt,
-    RunningExcess, Token, Usage, WorkerId, WorkerLabel, WorkerStatus,
+    AttemptOutcome, ExternalEnd, ExternalWork, GroupName, Incarnation, JobType, LimitsKept, Measure, Nonce,
+    Reserved, RunningAttempt, RunningExcess, Token, TypeStatus, Usage, WorkerId, WorkerLabel, WorkerStatus,
 };
 
 /// Workers, and what they say of attempts. To the shard of the group.
@@ -101,6 +101,8 @@ pub enum WorkerCommand {
         /// Its worker ended it because it was stopped itself. Owners of earlier versions pass over it.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         interrupted: bool,
+        /// What it started elsewhere; absent: nothing, and nothing of that is left. Owners of earlier versions pass over it.
+        external: Option<Box<ExternalEnd>>,
     },
     /// An owner has not heard of a worker for its limit, by its own monotonic clock.
     DeclareLost {
@@ -161,6 +163,9 @@ pub struct Registration {
     pub running: Vec<RunningAttempt>,
     /// How it keeps limits of attempts; absent: it does not say.
     pub keeps: Option<LimitsKept>,
+    /// What it can run, and why not the rest, by job type, at most 64; empty: it does not say.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub types: BTreeMap<JobType, TypeStatus>,
     /// Ed25519 signature, in hex, over [`Registration::signed_text`] by the group's key.
     pub signature: String,
 }
@@ -190,6 +195,10 @@ pub struct Heartbeat {
     /// What attempts that run want too much of, at most 64; what does not fit is reported at their end.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub excesses: Vec<RunningExcess>,
+    /// What attempts that run have started elsewhere, at most 100 ids of all; further ones are in the next heartbeat. Owners of
+    /// earlier versions pass over it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub external_work: Vec<ExternalWork>,
     /// Its process was told to stop. Owners of earlier versions pass over it.
     pub leaving: Option<Leaving>,
     /// For people to see; nothing is decided by it. Owners of earlier versions pass over it.

@@ -1,6 +1,8 @@
 use tidemill_derive::{Aggregate, vocabulary};
 
-use crate::{Actor, AttemptOutcome, BatchId, Excess, Incarnation, Nonce, Token, Usage, WorkerId};
+use crate::{
+    Actor, AttemptOutcome, BatchId, Excess, ExternalWorkId, Incarnation, Nonce, Token, Usage, WorkerId,
+};
 
 /// An attempt, from the permission to start to the end of its processes.
 #[vocabulary(Aggregate)]
@@ -119,6 +121,32 @@ pub enum AttemptEvent {
         /// It failed for want of memory on its host, and that uses up no retry.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         spares_retry: bool,
+    },
+    /// A worker finds work that an attempt has started elsewhere.
+    ///
+    /// Once for each id, with those that were found together: applications of YARN, containers, pods.
+    #[event(kind = "attempt.external_work_found", public, level = 3)]
+    ExternalWorkFound {
+        /// Which batch.
+        batch: BatchId,
+        /// The attempt.
+        token: Token,
+        /// Where it runs.
+        worker: WorkerId,
+        /// What was found.
+        ids: Vec<ExternalWorkId>,
+    },
+    /// An attempt ends, and nobody confirms that the work that it may have started elsewhere has ended.
+    ///
+    /// Its end follows. The worker of the next attempt ends that work before it starts the process.
+    #[event(kind = "attempt.external_work_unconfirmed", public, level = 3)]
+    ExternalWorkUnconfirmed {
+        /// Which batch.
+        batch: BatchId,
+        /// The attempt.
+        token: Token,
+        /// Where it ran.
+        worker: WorkerId,
     },
     /// The whole process tree of an attempt has ended, or the lease of its worker has expired.
     #[event(kind = "attempt.finished", public)]

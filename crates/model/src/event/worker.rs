@@ -4,7 +4,7 @@ use tidemill_derive::{Aggregate, vocabulary};
 
 use crate::{
     Actor, AttemptOutcome, GroupSettings, Incarnation, JobType, LimitsKept, Measure, Reserved,
-    RunningAttempt, Token, WorkerId, WorkerLabel,
+    RunningAttempt, Token, TypeStatus, WorkerId, WorkerLabel,
 };
 
 /// Workers.
@@ -35,6 +35,9 @@ pub enum WorkerEvent {
         reserved: BTreeMap<JobType, Reserved>,
         /// How it keeps limits of attempts; absent: it did not say.
         keeps: Option<LimitsKept>,
+        /// What it can run, and why not the rest, by job type; empty: it did not say.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        types: BTreeMap<JobType, TypeStatus>,
     },
     /// A worker reports that the load or memory of its machine changed notably.
     #[event(kind = "worker.measured", public)]

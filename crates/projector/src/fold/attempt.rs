@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use tidemill_model::{
-    AttemptEvent, AttemptOutcome, BatchId, BatchState, Excess, FinalCommandEvent, FinalResult, Token, Usage,
-    WorkerId,
+    AttemptEvent, AttemptOutcome, BatchId, BatchState, Excess, ExternalWorkId, FinalCommandEvent,
+    FinalResult, Token, Usage, WorkerId,
 };
 use tidemill_store::rows::{AttemptRow, BatchRow, UserCodeRow};
 
@@ -22,6 +22,8 @@ impl Caches {
             // A rebuild from a time needs the batch of every attempt that it folds: see `since`.
             AttemptEvent::UserCodeReported { batch, token, .. }
             | AttemptEvent::OverLimit { batch, token, .. }
+            | AttemptEvent::ExternalWorkFound { batch, token, .. }
+            | AttemptEvent::ExternalWorkUnconfirmed { batch, token, .. }
             | AttemptEvent::Started { batch, token }
             | AttemptEvent::Interrupted { batch, token, .. }
             | AttemptEvent::Finished { batch, token, .. } => {
@@ -56,6 +58,12 @@ impl Caches {
             }
             AttemptEvent::OverLimit { token, excess, .. } => {
                 self.attempts.change((token.0,), |row| note_excess(row, *excess));
+            }
+            AttemptEvent::ExternalWorkFound { token, ids, .. } => {
+                self.attempts.change((token.0,), |row| note_external_work(row, ids));
+            }
+            AttemptEvent::ExternalWorkUnconfirmed { token, .. } => {
+                self.attempts.change((token.0,), |row| row.external_work_unconfirmed = true);
             }
             AttemptEvent::Interrupted { token, .. } => {
                 self.attempts.change((token.0,), |row| row.interrupted = true);
@@ -113,6 +121,7 @@ impl Caches {
             granted_at: at.now,
             passed_values: "{}".into(),
             unenforced_limits: "[]".into(),
+            external_work: "[]".into(),
             ..AttemptRow::default()
         });
         self.batches.change((batch.0,), |row| {
@@ -166,6 +175,13 @@ fn note_excess(row: &mut AttemptRow, excess: Excess) {
     row.excess = Some(excess.kind.as_str().into());
     row.excess_limit = excess.limit.map(i64::from);
     row.excess_seen = excess.seen.map(i64::from);
+}
+
+/// EXE-13: in the order in which they were found.
+fn note_external_work(row: &mut AttemptRow, ids: &[ExternalWorkId]) {
+    let mut all: Vec<ExternalWorkId> = serde_json::from_str(&row.external_work).unwrap_or_default();
+    all.extend_from_slice(ids);
+    row.external_work = json(&all);
 }
 
 fn end_final(row: &mut BatchRow, at: Place, result: FinalResult, message: &str) {

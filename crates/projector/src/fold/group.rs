@@ -143,6 +143,7 @@ impl Caches {
             labels,
             reserved,
             keeps,
+            types,
             ..
         } = event
         else {
@@ -164,6 +165,7 @@ impl Caches {
             reserved: json(reserved),
             labels: json(labels),
             limits_kept: keeps.map_or_else(|| "{}".into(), |kept| json(&kept)),
+            types: json(types),
             state: if is_leaving { "leaving".into() } else { "live".into() },
             registered_at: at.now,
             lost_at: None,

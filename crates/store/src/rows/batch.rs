@@ -200,6 +200,10 @@ row! {
         excess_seen: Option<i64> = Int,
         /// Limits that it had and that its worker could not keep.
         unenforced_limits: Arc<str> = Json,
+        /// Ids of what it has started elsewhere: applications of YARN, containers, pods.
+        external_work: Arc<str> = Json,
+        /// Whether it ended and nobody confirmed that all of that has ended.
+        external_work_unconfirmed: bool = Bool,
     }
 }
 

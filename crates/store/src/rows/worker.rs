@@ -31,6 +31,8 @@ row! {
         /// How it keeps the limits `memory`, `cpu` and `processes` of attempts: `control_group`, `looks` or `nothing`; empty: it does
         /// not say.
         limits_kept: Arc<str> = Json,
+        /// What it can run, by job type: `slots`, and where that is 0, the `problem`; empty: it does not say.
+        types: Arc<str> = Json,
         /// `live`, `leaving` (told to stop), `left` (stopped, with nothing running), `lost` (silent) or `gone` (silent, and
         /// nothing runs there any more).
         state: Arc<str> = Name(16),

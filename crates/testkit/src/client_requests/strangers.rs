@@ -49,6 +49,7 @@ impl World {
                 reserved: Default::default(),
                 labels: Default::default(),
                 keeps: None,
+                types: BTreeMap::new(),
                 live: Vec::new(),
                 running: Vec::new(),
                 signature: "00".repeat(64),
@@ -62,6 +63,7 @@ impl World {
                 outcome,
                 usage: None,
                 interrupted: false,
+                external: None,
             })
         };
         let shard = match &command {

@@ -33,6 +33,11 @@ const SEEN_FROM_OUTSIDE: &[(&str, &str, &str)] = &[
         "begun_is_on_record",
         "At quiescence, the start of each process that began is on record.",
     ),
+    (
+        "started elsewhere runs when",
+        "earlier_external_work_has_ended",
+        "No process of an attempt begins while external work of an earlier attempt of its batch runs.",
+    ),
     ("was answered", "answers_agree", "Everybody is answered what is on record, once."),
     (
         "is not the fold up to its record",

@@ -21,6 +21,7 @@ mod drain;
 mod encryption;
 mod execution;
 mod external_dependencies;
+mod external_work;
 #[path = "../facts/mod.rs"]
 mod facts;
 mod failing_generation;
@@ -67,3 +68,4 @@ mod views;
 #[path = "../views/mod.rs"]
 mod views_of_jobs;
 mod vouched;
+mod yarn;

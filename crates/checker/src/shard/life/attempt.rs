@@ -26,6 +26,12 @@ impl Shard {
             AttemptEvent::OverLimit { token, excess, spares_retry, .. } => {
                 self.over_limit(at, id, (*token, excess, *spares_retry));
             }
+            AttemptEvent::ExternalWorkFound { token, ids, .. } => {
+                self.external_work_found(at, id, (*token, ids));
+            }
+            AttemptEvent::ExternalWorkUnconfirmed { token, .. } => {
+                self.external_work_unconfirmed(at, id, *token);
+            }
             AttemptEvent::Interrupted { token, worker, .. } => self.interrupted(at, id, (*token, worker)),
             AttemptEvent::Finished { token, attempt, worker, outcome, .. } => {
                 self.attempt_finished(at, id, (*token, *attempt, worker), outcome);
@@ -133,6 +139,7 @@ impl Shard {
         batch.phase = granted;
         batch.zero = false;
         batch.over.begin();
+        batch.external.begin();
         let bound = batch.of.as_ref().and_then(|of| bound(of.spec()));
         batch.long_at = bound.and_then(|bound| at.now.checked_add(bound).ok());
     }
@@ -223,6 +230,7 @@ impl Shard {
         self.no_attempt_before_lease_over(at, &to, result);
         self.step(id, Phase::Ended { result, exit_code: outcome.exit_code, at: at.now });
         self.ended_over_limit(at, id, outcome);
+        self.ended_elsewhere(at, id, token);
         if let Some(batch) = self.batches.get_mut(&id) {
             batch.attempts = to.attempt;
             batch.last_worker = Some(to.worker.clone());

@@ -2,6 +2,7 @@
 
 mod attempt;
 pub(super) mod excess;
+pub(super) mod external;
 mod result;
 mod retry;
 

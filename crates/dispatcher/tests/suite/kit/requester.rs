@@ -276,6 +276,7 @@ pub fn heartbeat() -> Command {
         unready: None,
         excesses: Vec::new(),
         leaving: None,
+        external_work: Vec::new(),
         status: None,
     }))
 }
@@ -298,6 +299,7 @@ pub fn report_failed(token: Token) -> Command {
         outcome,
         usage: None,
         interrupted: false,
+        external: None,
     })
 }
 

@@ -37,6 +37,7 @@ pub fn registration(worker: &str, incarnation: &str, slots: u32) -> Registration
         reserved: Default::default(),
         labels: Default::default(),
         keeps: None,
+        types: std::collections::BTreeMap::new(),
         live: Vec::new(),
         running: Vec::new(),
         signature: hex(&key().sign(text.as_bytes()).to_bytes()),
@@ -136,6 +137,7 @@ impl Hands {
             unready: None,
             excesses: Vec::new(),
             leaving: None,
+            external_work: Vec::new(),
             status: None,
         })));
     }
@@ -184,6 +186,7 @@ impl Hands {
             outcome,
             usage,
             interrupted: false,
+            external: None,
         }));
     }
 }

@@ -44,6 +44,7 @@ impl GroupShard {
                 self.stray_adopted(now, *batch, (*token, worker, incarnation));
             }
             AttemptEvent::Started { batch, .. } => {
+                self.batches.earlier_external_work_ended(*batch);
                 if let Some(Phase::Granted(grant)) = self.batches.get_mut(batch).map(|b| &mut b.phase) {
                     grant.started = true;
                 }
@@ -60,6 +61,12 @@ impl GroupShard {
             AttemptEvent::OverLimit { batch, excess, spares_retry, .. } => {
                 self.went_over_limit(*batch, *excess, *spares_retry);
             }
+            AttemptEvent::ExternalWorkFound { batch, ids, .. } => {
+                self.batches.external_work_found(*batch, ids);
+            }
+            AttemptEvent::ExternalWorkUnconfirmed { batch, token, .. } => {
+                self.batches.external_work_unconfirmed(*batch, *token);
+            }
             AttemptEvent::Interrupted { batch, .. } => {
                 if let Some(known) = self.batches.get_mut(batch) {
                     known.interrupted += 1;
@@ -70,6 +77,7 @@ impl GroupShard {
                     self.final_commands.note(*batch, known, outcome);
                 }
                 self.values_passed(*batch, outcome);
+                self.batches.attempt_leaves_no_external_work(*batch);
                 // The slot is free again; what follows (retry or result) is the next event's to say.
                 self.release(*token);
                 if let Some(known) = self.batches.get_mut(batch) {
@@ -78,7 +86,7 @@ impl GroupShard {
                 }
             }
             // What follows it ends the attempt.
-            AttemptEvent::EndVouched { .. } => {}
+            AttemptEvent::EndVouched { batch, .. } => self.batches.forget_external_work(*batch),
             AttemptEvent::KillRequested { batch, by, .. } => {
                 self.batches.cancelling.remove(batch);
                 match self.batches.get_mut(batch).map(|b| &mut b.phase) {
@@ -118,6 +126,8 @@ impl GroupShard {
             | AttemptEvent::Started { .. }
             | AttemptEvent::UserCodeReported { .. }
             | AttemptEvent::OverLimit { .. }
+            | AttemptEvent::ExternalWorkFound { .. }
+            | AttemptEvent::ExternalWorkUnconfirmed { .. }
             | AttemptEvent::Interrupted { .. } => None,
         }
     }

@@ -10,8 +10,8 @@
 use jiff::SignedDuration;
 use tidemill_model::{
     Actor, AttemptEvent, AttemptOutcome, AttemptResult, BatchEvent, BatchId, BatchResult, DeletionEvent,
-    Event, JobDefinition, JobId, Level, Rejection, RunOutcome, ShardId, ShardMessage, Timestamp, Token,
-    UnfinishedJob, Usage,
+    Event, ExternalEnd, JobDefinition, JobId, Level, Rejection, RunOutcome, ShardId, ShardMessage, Timestamp,
+    Token, UnfinishedJob, Usage,
 };
 
 use crate::group::batches::Batches;
@@ -104,19 +104,21 @@ impl Batches {
 }
 
 impl GroupShard {
-    /// How an attempt ended, and what follows from that.
+    /// How an attempt ended, and what follows from that; what is known of its external work: absent, nothing is left of it.
     pub(in crate::group) fn end_attempt(
         &self,
         id: BatchId,
         token: Token,
         mut outcome: AttemptOutcome,
-        usage: Option<Usage>,
+        external: Option<&ExternalEnd>,
         now: Timestamp,
     ) -> Vec<Event> {
         if let Some(batch) = self.batches.get(&id) {
             self.judge_by_code(batch, &mut outcome);
         }
-        self.batches.attempt_ended(id, token, (outcome, true), usage, now)
+        let mut events = self.external_work_at_end(id, token, external);
+        events.extend(self.batches.attempt_ended(id, token, (outcome, true), None, now));
+        events
     }
 
     /// EXE-4, ZMB-1: how an attempt did that nobody and no timeout ended, where its job goes by the code. What has reported 0
@@ -209,6 +211,7 @@ impl GroupShard {
         let (result, _) = end;
         self.batches.cancelling.remove(&id);
         self.batches.marks.remove(&id);
+        self.batches.forget_external_work(id);
         self.dependencies.forget(id);
         self.forget_early(id);
         let Some(batch) = self.batches.get(&id) else { return };

@@ -6,6 +6,7 @@ pub(in crate::group) mod apply;
 pub(in crate::group) mod attempts;
 pub(in crate::group) mod batch;
 pub(in crate::group) mod excess;
+pub(in crate::group) mod external_work;
 pub(in crate::group) mod finish;
 pub(in crate::group) mod mark;
 pub(in crate::group) mod right;
@@ -20,6 +21,7 @@ use tidemill_derive::Stored;
 use tidemill_model::{Actor, BatchId, BatchResult, RerunPlace, ShardId, Token};
 
 use self::batch::Batch;
+use self::external_work::StartedElsewhere;
 use self::mark::Mark;
 use self::timeouts::Late;
 use super::Remembered;
@@ -36,6 +38,8 @@ pub(crate) struct Batches {
     cancelling: BTreeMap<BatchId, Actor>,
     /// Running ones that end as somebody said, once what runs of them has ended.
     marks: BTreeMap<BatchId, Mark>,
+    /// What attempts of unfinished ones have started elsewhere; those of which nothing is known are left out.
+    external_work: BTreeMap<BatchId, StartedElsewhere>,
     /// Those of reruns and cold starts.
     reruns: BTreeMap<BatchId, RerunPlace>,
     /// Those that ended without success and have a time ahead.

@@ -10,7 +10,7 @@ use ed25519_dalek::{Signature, VerifyingKey};
 use tidemill_derive::Stored;
 use tidemill_model::{
     Event, GroupSettings, Heartbeat, Incarnation, JobType, OnSilence, Registration, Rejection, Timestamp,
-    Token, WorkMessage, WorkerEvent, WorkerId,
+    Token, TypeStatus, WorkMessage, WorkerEvent, WorkerId,
 };
 
 use crate::decision::Decision;
@@ -141,6 +141,7 @@ impl GroupShard {
             settings: Some(GroupSettings { accounts: None, limits: None, ..group.settings.clone() }),
             reserved: registration.reserved.clone(),
             keeps: registration.keeps,
+            types: TypeStatus::bounded(&registration.types),
         };
         let strays = self.strays_of(registration);
         Ok(Decision::events([registered.into()].into_iter().chain(drained).chain(strays).collect()))
@@ -162,10 +163,10 @@ impl GroupShard {
                 let measured = measure.and_then(|measure| self.measured(worker, measure, now));
                 let turned = heard(known, heartbeat);
                 let over = self.over_limit_while_running(heartbeat);
+                let work = self.external_work_while_running(heartbeat);
                 let found = known.lost.then(found).into_iter();
-                let said =
-                    found.chain(measured).chain(turned).chain(over).chain(self.departure(known, heartbeat));
-                Decision::events(said.collect())
+                let said = found.chain(measured).chain(turned).chain(over).chain(work);
+                Decision::events(said.chain(self.departure(known, heartbeat)).collect())
             }
             Some(_) | None => Decision::nothing()
                 .telling(worker, WorkMessage::Unregistered { incarnation: incarnation.clone() }),

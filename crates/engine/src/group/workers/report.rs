@@ -6,8 +6,9 @@
 use std::num::NonZeroI32;
 
 use tidemill_model::{
-    AttemptEvent, AttemptOutcome, AttemptResult, BatchId, BatchResult, Event, Level, MAX_VALUES_BYTES, Nonce,
-    Rejection, ReturnReason, StartRequest, Timestamp, Token, Usage, WorkMessage, WorkerId,
+    AttemptEvent, AttemptOutcome, AttemptResult, BatchId, BatchResult, Event, ExternalEnd, Level,
+    MAX_VALUES_BYTES, Nonce, Rejection, ReturnReason, StartRequest, Timestamp, Token, Usage, WorkMessage,
+    WorkerId,
 };
 
 use crate::decision::Decision;
@@ -169,6 +170,7 @@ impl GroupShard {
         worker: &WorkerId,
         outcome: &AttemptOutcome,
         (usage, interrupted): (Option<&Usage>, bool),
+        external: Option<&ExternalEnd>,
         now: Timestamp,
     ) -> Decision {
         let recorded = WorkMessage::Recorded { token };
@@ -202,7 +204,9 @@ impl GroupShard {
             let interruption = self.interruption((id, token), worker, (interrupted, &outcome));
             let counts = interruption.is_none();
             let ended = self.batches.attempt_ended(id, token, (outcome, counts), usage.cloned(), now);
-            return Decision::events(implied.into_iter().chain(interruption).chain(ended).collect());
+            let external = self.external_work_at_end(id, token, external);
+            let before = implied.into_iter().chain(external).chain(interruption);
+            return Decision::events(before.chain(ended).collect());
         }
         if nothing_ran {
             return Decision::events(self.not_begun(id, batch, ReturnReason::WorkerRestarted));

@@ -4,7 +4,8 @@
 
 use tidemill_derive::Stored;
 use tidemill_model::{
-    AttemptOutcome, AttemptResult, BatchId, Event, Incarnation, ReturnReason, Timestamp, Token, WorkerId,
+    AttemptOutcome, AttemptResult, BatchId, Event, ExternalEnd, Incarnation, ReturnReason, Timestamp, Token,
+    WorkerId,
 };
 
 use crate::group::GroupShard;
@@ -96,7 +97,8 @@ impl GroupShard {
             if unsettled.because != SettleCause::Left && known.is_some_and(|known| known.grant().is_some()) {
                 let message = "nothing of its worker runs any more".to_owned();
                 let outcome = AttemptOutcome { message, ..AttemptOutcome::bare(AttemptResult::Lost) };
-                return self.end_attempt(batch, token, outcome, None, now);
+                let external = ExternalEnd::unknown();
+                return self.end_attempt(batch, token, outcome, Some(&external), now);
             }
             let reason = match unsettled.because {
                 SettleCause::Lost | SettleCause::Expired => ReturnReason::WorkerLost,

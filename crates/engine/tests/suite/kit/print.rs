@@ -264,6 +264,13 @@ pub(crate) fn brief(event: &Event, names: &BTreeMap<JobId, String>) -> Option<St
             let spares = if *spares_retry { ", spares a retry" } else { "" };
             format!("b{} over its limit: {}{spares}", n(batch.0), excess.kind.as_str())
         }
+        Event::Attempt(AttemptEvent::ExternalWorkFound { batch, token, ids, .. }) => {
+            let ids: Vec<&str> = ids.iter().map(|id| id.as_str()).collect();
+            format!("b{} external work of t{}: {}", n(batch.0), n(token.0), ids.join(" "))
+        }
+        Event::Attempt(AttemptEvent::ExternalWorkUnconfirmed { batch, token, .. }) => {
+            format!("b{} external work of t{} unconfirmed", n(batch.0), n(token.0))
+        }
         Event::Attempt(AttemptEvent::Interrupted { batch, token, .. }) => {
             format!("b{} interrupted t{}", n(batch.0), n(token.0))
         }

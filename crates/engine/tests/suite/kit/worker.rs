@@ -77,6 +77,7 @@ impl TestWorker {
             reserved: self.reserved.map(|kept| ("noop".try_into().unwrap(), kept)).into_iter().collect(),
             labels: self.labels.iter().map(|label| label.as_str().try_into().unwrap()).collect(),
             keeps: None,
+            types: BTreeMap::new(),
             live: self.running.keys().copied().collect(),
             running: Vec::new(),
             signature: sign(&text),
@@ -120,6 +121,7 @@ impl TestWorker {
             unready: None,
             excesses: Vec::new(),
             leaving: None,
+            external_work: Vec::new(),
             status: None,
         }))
     }
@@ -141,6 +143,7 @@ impl TestWorker {
             outcome,
             usage: None,
             interrupted: false,
+            external: None,
         })
     }
 

@@ -1,6 +1,5 @@
 //! Orders as a worker may give them, of whatever version.
 
-use rustix::process::getpid;
 use tidemill_corpus::corpus;
 
 use super::{Lease, Order, Watch};
@@ -20,8 +19,9 @@ fn watch(said: &[u8]) -> Watch {
         umask: None,
         output_max_bytes: None,
         limits: None,
+        external: None,
     };
-    Watch::new(getpid(), &spec, said.to_vec())
+    Watch::new(&spec, said.to_vec())
 }
 
 fn what_is_left(watch: Watch) -> (Vec<u8>, Option<Lease>, Option<super::KillCause>) {

@@ -105,6 +105,7 @@ fn worker_of(group: &str) -> WorkerRow {
         reserved: "{}".into(),
         labels: "[]".into(),
         limits_kept: "{}".into(),
+        types: "{}".into(),
         state: "live".into(),
         drained: false,
         registered_at: 1,
