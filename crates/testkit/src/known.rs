@@ -4,23 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tidemill_model::{
     Answer, ApplyEvent, AttemptEvent, BatchEvent, BatchId, BulkEvent, BulkId, CatalogueEvent, DeletionEvent,
-    Envelope, Event, ExternalDependency, ExternalDependencyId, FinalCommandEvent, GroupName, JobChangeKind,
-    JobEvent, JobId, JobType, LevelEvent, ObservationEvent, Outcome, PartitionEvent, RequestId, RerunEvent,
-    RerunId, ShardId, Source, Timestamp, Token, WorkerEvent, WorkerId,
+    Envelope, Event, ExternalDependency, ExternalDependencyId, GroupName, JobChangeKind, JobEvent, JobId,
+    JobType, LevelEvent, ObservationEvent, Outcome, PartitionEvent, RequestId, RerunEvent, RerunId, ShardId,
+    Source, Timestamp, Token, WorkerEvent, WorkerId,
 };
 
 use crate::clients::is_by_state;
 use crate::coverage::Stats;
+use crate::known_finals::Final;
 use crate::known_pulls::KnownPulls;
 use crate::oracle::condition_of;
-
-/// A final command that a worker has.
-#[derive(Debug)]
-pub(crate) struct Final {
-    batch: BatchId,
-    worker: WorkerId,
-    is_granted: bool,
-}
 
 #[derive(Debug, Default)]
 pub(crate) struct Known {
@@ -195,10 +188,7 @@ impl Known {
             Event::Worker(WorkerEvent::Registered { worker, .. }) => {
                 self.workers.insert(worker.clone(), shard);
             }
-            Event::Worker(WorkerEvent::Leaving { worker, .. }) => {
-                let waits = |_: &Token, of: &mut Final| of.worker == *worker && !of.is_granted;
-                self.unplaced.extend(self.finals.extract_if(.., waits).map(|(_, of)| of.batch));
-            }
+            Event::Worker(WorkerEvent::Leaving { worker, .. }) => self.finals_go_on(worker),
             _ => {}
         }
     }
@@ -315,28 +305,6 @@ impl Known {
                 for external_dependency in external_dependencies {
                     self.external_dependencies.remove(external_dependency);
                 }
-            }
-            _ => {}
-        }
-    }
-
-    fn final_command_event(&mut self, event: &FinalCommandEvent) {
-        match event {
-            FinalCommandEvent::Assigned { batch, token, worker, .. } => {
-                self.unplaced.remove(batch);
-                let of = Final { batch: *batch, worker: worker.clone(), is_granted: false };
-                self.finals.insert(*token, of);
-            }
-            FinalCommandEvent::Granted { token, .. } => {
-                if let Some(of) = self.finals.get_mut(token) {
-                    of.is_granted = true;
-                }
-            }
-            FinalCommandEvent::NotRun { batch, .. } => {
-                self.unplaced.remove(batch);
-            }
-            FinalCommandEvent::Finished { token: Some(token), .. } => {
-                self.finals.remove(token);
             }
             _ => {}
         }

@@ -162,8 +162,8 @@ mod tests {
             state     finished
 
             attempts
-            ATTEMPT  TOKEN  WORKER  RESULT  EXIT  SIGNAL  STARTED  FINISHED  EXCESS  MESSAGE
-            1        8193   w1      failed  3     -       -        -         -       -
+            ATTEMPT  TOKEN  WORKER  RESULT  EXIT  SIGNAL  STARTED  FINISHED  EXCESS  EXTERNAL  MESSAGE
+            1        8193   w1      failed  3     -       -        -         -       -         -
         "#]]
         .assert_eq(&one(&batch));
     }

@@ -76,9 +76,9 @@ impl Worker {
 
     /// What the machine lacks for this, for now.
     pub(super) fn lacks(&self, spec: &RunSpec) -> Option<String> {
-        let unfit = self.fitness.why_stuck().or_else(|| self.fitness.overload.clone());
-        if spec.ending.is_none() && unfit.is_some() {
-            return unfit;
+        let why = self.fitness.why_stuck().or_else(|| self.fitness.overload.clone());
+        if spec.ending.is_none() && why.is_some() {
+            return why;
         }
         let (need, measure) = (spec.memory_mb?, self.measure?);
         let free = measure.memory_free_mb.saturating_sub(self.fitness.started_mb);
