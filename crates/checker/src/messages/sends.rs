@@ -42,7 +42,9 @@ impl Messages {
 
     fn sends_of_catalogue(&mut self, at: &At<'_>, (event, of): (&Event, &CatalogueEvent)) {
         match of {
-            CatalogueEvent::GroupDefined { name, shard, .. } => self.send_to_group(at, event, (name, *shard)),
+            CatalogueEvent::GroupDefined { name, shard, settings, .. } => {
+                self.send_to_group(at, event, (name, *shard), settings.limits.is_some());
+            }
             CatalogueEvent::CalendarDefined { calendar } => {
                 let known = self.calendars.entry(calendar.spec.name.clone());
                 let (newest, shards) = known.or_insert_with(|| (Arc::clone(calendar), BTreeSet::new()));
@@ -77,12 +79,23 @@ impl Messages {
         }
     }
 
-    /// A group hears its bounds, and where it is new, what all groups have heard before.
-    fn send_to_group(&mut self, at: &At<'_>, event: &Event, (name, shard): (&GroupName, ShardId)) {
+    /// A group hears its bounds, and where it is new, what all groups have heard before: the level before its bounds where these
+    /// have limits, which are of a level themselves.
+    fn send_to_group(
+        &mut self,
+        at: &At<'_>,
+        event: &Event,
+        (name, shard): (&GroupName, ShardId),
+        has_limits: bool,
+    ) {
         let is_new = self.groups.insert(name.clone(), shard).is_none();
+        let level = self.level.filter(|_| is_new);
+        if has_limits {
+            level.into_iter().for_each(|level| self.send(at, shard, Some(level)));
+        }
         self.send(at, shard, says(event));
-        if let Some(level) = self.level.filter(|_| is_new) {
-            self.send(at, shard, Some(level));
+        if !has_limits {
+            level.into_iter().for_each(|level| self.send(at, shard, Some(level)));
         }
         if let Some(frozen) = self.frozen.filter(|_| is_new) {
             self.send(at, shard, Some(frozen));

@@ -145,6 +145,8 @@ fn what_a_restore_holds_is_not_over_with_its_worker() {
     let worker = world.worker("w", 1, Script::Silent);
     world.batch(ids[0], None);
     world.restored(1_000);
+    let registration = world.played(&worker).registration();
+    world.say(Command::Worker(WorkerCommand::Register(Box::new(registration))));
     world.events();
     leaves(&mut world, &worker, EMPTY);
     expect![[r#"
