@@ -101,6 +101,8 @@ pub(crate) struct Shard {
     /// Granted attempts by job and logical time.
     live: HashMap<(JobId, Timestamp), BatchId>,
     last_batch: i64,
+    /// Batches above the first and up to the second are of lost lives only.
+    lost_batches: Vec<(i64, i64)>,
     last_token: i64,
     /// Attempts that ended in the envelope at hand; each must be settled in it.
     unsettled: Vec<BatchId>,

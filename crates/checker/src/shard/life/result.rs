@@ -194,8 +194,11 @@ impl Shard {
             at.breaks(RULE, why);
             return true;
         };
-        // Of a job that came back from another group, runs are known by their numbers.
-        let is_newest = run.batch == id || run.batch == ELSEWHERE && number == Some(run.number);
+        // Of a job that came back from another group, runs are known by their numbers, and so is one that a lost life of the log had
+        // given another id, where the shard has evicted it since.
+        let is_lost = self.lost_batches.iter().any(|(last, upto)| (last + 1..=*upto).contains(&id.0));
+        let by_number = (run.batch == ELSEWHERE || is_lost) && number == Some(run.number);
+        let is_newest = run.batch == id || by_number;
         if !is_newest {
             let why = format!("batch {id} is marked, and {} is the newest run", run.batch);
             at.contradicts(RULE, why, &[run.said]);

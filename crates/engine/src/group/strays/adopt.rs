@@ -79,5 +79,9 @@ impl GroupShard {
         if let Some(Phase::Granted(grant)) = self.batches.get_mut(&id).map(|batch| &mut batch.phase) {
             grant.started = true;
         }
+        // It takes a place in its job's limit that another batch in the queue counted on.
+        if let Some(job) = self.batches.get(&id).map(|batch| batch.definition.id) {
+            self.demote(job);
+        }
     }
 }
