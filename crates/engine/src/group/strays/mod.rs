@@ -20,7 +20,7 @@ mod found;
 use std::collections::{BTreeMap, BTreeSet};
 
 use tidemill_derive::Stored;
-use tidemill_model::{BatchId, Condition, JobId, RunningAttempt, Timestamp, Token, WorkerEvent, WorkerId};
+use tidemill_model::{BatchId, Condition, JobId, RunningAttempt, Timestamp, Token, WorkerId};
 
 use super::batches::batch::Batch;
 use super::{GroupShard, leave};
@@ -150,20 +150,18 @@ impl GroupShard {
         self.strays.unheard = live.map(|(id, _)| id.clone()).collect();
     }
 
-    pub(in crate::group) fn apply_stray(&mut self, now: Timestamp, event: &WorkerEvent) {
-        match event {
-            WorkerEvent::StraysFound { worker, strays, .. } => self.strays_found(now, worker, strays),
-            WorkerEvent::StrayKillRequested { token, .. } => {
-                if let Some(stray) = self.strays.by_token.get_mut(token) {
-                    stray.is_to_end = true;
-                }
-            }
-            WorkerEvent::StrayEnded { token, .. } => self.stray_ended(now, *token),
-            _ => {}
+    pub(in crate::group) fn stray_is_to_end(&mut self, token: Token) {
+        if let Some(stray) = self.strays.by_token.get_mut(&token) {
+            stray.is_to_end = true;
         }
     }
 
-    fn strays_found(&mut self, now: Timestamp, worker: &WorkerId, strays: &[RunningAttempt]) {
+    pub(in crate::group) fn strays_found(
+        &mut self,
+        now: Timestamp,
+        worker: &WorkerId,
+        strays: &[RunningAttempt],
+    ) {
         if self.workers.get(worker).is_none() {
             return;
         }
@@ -188,7 +186,7 @@ impl GroupShard {
         }
     }
 
-    fn stray_ended(&mut self, now: Timestamp, token: Token) {
+    pub(in crate::group) fn stray_ended(&mut self, now: Timestamp, token: Token) {
         let Some(Stray { worker, job, logical_time, .. }) = self.strays.remove(token) else { return };
         self.workers.stray_is_gone(now, &worker, token);
         if self.workers.next_unsettled().is_some() {

@@ -39,9 +39,9 @@ impl GroupShard {
                 self.workers.turn(now, worker, |worker| worker.expired = true);
                 self.unsettle(worker, SettleCause::Left);
             }
-            WorkerEvent::StraysFound { .. }
-            | WorkerEvent::StrayKillRequested { .. }
-            | WorkerEvent::StrayEnded { .. } => self.apply_stray(now, event),
+            WorkerEvent::StraysFound { worker, strays, .. } => self.strays_found(now, worker, strays),
+            WorkerEvent::StrayKillRequested { token, .. } => self.stray_is_to_end(*token),
+            WorkerEvent::StrayEnded { token, .. } => self.stray_ended(now, *token),
             WorkerEvent::Drained { worker } => self.workers.turn(now, worker, |worker| worker.drained = true),
             WorkerEvent::Resumed { worker } => {
                 self.workers.turn(now, worker, |worker| worker.drained = false)
