@@ -27,6 +27,7 @@ yarn_configure() {
       "$DEV_DIR/yarn/site.xml" >"$YARN_DIR/conf/$name-site.xml"
   done
   yarn_client yarn org.apache.hadoop.yarn.client.cli.ApplicationCLI
+  yarn_client yarn-node org.apache.hadoop.yarn.client.cli.NodeCLI
   yarn_client hadoop
 }
 
@@ -60,6 +61,7 @@ yarn_launch() {
   )
 }
 
-yarn_answers() { port_open "$(port_of yarn)" && "$YARN_DIR/bin/yarn" application -list >/dev/null 2>&1; }
+# Not before its node would start something.
+yarn_answers() { port_open "$(port_of yarn)" && "$YARN_DIR/bin/yarn-node" -list -states RUNNING 2>/dev/null | grep -q 'RUNNING'; }
 
 yarn_wait() { wait_ready yarn "$YARN_MARKER" 120 yarn_answers; }
