@@ -178,6 +178,8 @@ invariants! {
     ExternalWorkFoundOnce => "external_work_found_once",
     /// Since level 3, an attempt that ends without its worker's word or a person's is on record as leaving external work unconfirmed, right before that end; and so is one whose worker cannot tell.
     UnconfirmedEndsAreTold => "unconfirmed_ends_are_told",
+    /// Since level 3, an attempt that is lost is looked for where its job goes by its output path, unless it was to be ended, or its worker says that it never began. A prober's answer counts, or that there is none in time; what has changed since its grant is success, and nothing else is.
+    LostAttemptsAreLookedFor => "lost_attempts_are_looked_for",
     /// An attempt that its worker ended because it was stopped itself uses up no retry and is followed by another at once, and no other attempt is excused like that.
     StoppedAttemptsUseNoRetry => "stopped_attempts_use_no_retry",
     /// An exit code that means *skip* skips its batch, and one that means *no retry* ends it.

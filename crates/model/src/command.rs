@@ -23,8 +23,8 @@ pub use self::shard_message::{ShardMessage, UnfinishedJob};
 pub use self::worker::{Heartbeat, Leaving, Registration, StartRequest, WorkerCommand};
 use crate::{
     BatchId, BulkAction, BulkId, BulkOutcome, ExternalDependencyId, GrantId, InstanceId, Json as _, Level,
-    PathAnswer, ReadError, RequestId, RerunId, RerunSpec, ShardId, TaskId, TaskSpec, Timestamp, Token,
-    UserName, WorkerId,
+    OutputAnswer, PathAnswer, ReadError, RequestId, RerunId, RerunSpec, ShardId, TaskId, TaskSpec, Timestamp,
+    Token, UserName, WorkerId,
 };
 
 /// Who requests it.
@@ -235,6 +235,12 @@ pub enum ObservationCommand {
         worker: WorkerId,
         /// What is not there.
         external_dependencies: Vec<ExternalDependencyId>,
+    },
+    /// What probers found of outputs of lost attempts, to their shard; at most 500 answers (ZMB-1).
+    #[level(3)]
+    ReportOutputs {
+        /// Those that nobody waits for any more are ignored.
+        answers: Vec<OutputAnswer>,
     },
     /// Probe at once (DEP-9): what one batch waits for, to its shard; everything, to the catalogue.
     ProbeNow {

@@ -31,6 +31,7 @@ mod limits;
 mod live;
 mod moved;
 mod name;
+mod output;
 mod parent_list;
 mod pools;
 mod pull;
@@ -99,6 +100,7 @@ pub use name::{
     Account, CalendarName, ExternalWorkId, GroupName, JobName, JobType, NameError, PoolName, TemplateName,
     UserName, WorkerLabel,
 };
+pub use output::{MAX_WANTED_OUTPUTS, OUTPUT_WITHIN_MS, OutputAnswer, OutputFound, WantedOutput, is_newer};
 pub use parent_list::{LISTED_PARENTS, parents_bytes};
 pub use pools::{PermitReport, Pool, PoolHolder, PoolSpec, PoolUse, Rate};
 pub use pull::{

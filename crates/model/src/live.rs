@@ -7,7 +7,7 @@ use tidemill_derive::{Word, vocabulary};
 use crate::{
     Actor, BatchId, BatchResult, CalendarName, ExternalDependencyId, GroupName, JobChange, JobId, JobSpec,
     LevelState, PoolHolder, PoolName, QualityQuestion, Rejection, ShardId, TaskId, TaskLedger, Timestamp,
-    UserName, UserStanding, WantedExternalDependency, WorkerId, WorkerPresent,
+    UserName, UserStanding, WantedExternalDependency, WantedOutput, WorkerId, WorkerPresent,
 };
 
 /// The state of a batch; its result is another thing.
@@ -168,6 +168,10 @@ pub enum LiveAnswer {
         external_dependencies: Vec<WantedExternalDependency>,
         /// There are more behind the last one.
         more: bool,
+        /// Outputs of lost attempts to look for, the longest wanted first; on the first page alone. Probers of earlier versions pass
+        /// over them.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        outputs: Vec<WantedOutput>,
     },
     /// To [`LiveQuery::WantedQuality`].
     WantedQuality {

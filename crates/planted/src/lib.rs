@@ -116,6 +116,10 @@ bugs! {
     UnconfirmedEndForgotten = "unconfirmed_end_forgotten",
     /// The next attempt is not told of external work whose end nobody has confirmed.
     UnconfirmedNotPassedOn = "unconfirmed_not_passed_on",
+    /// The output of a lost attempt is its success, however old it is.
+    OldOutputProves = "old_output_proves",
+    /// A lost attempt is not looked for.
+    LostWithoutLook = "lost_without_look",
     /// A failed batch is tried again at once.
     RetryIntervalIgnored = "retry_interval_ignored",
     /// The level is raised as soon as one process reads it.

@@ -47,6 +47,8 @@ pub(crate) struct Known {
     pub(crate) external_dependencies: BTreeMap<ExternalDependencyId, KnownExternalDependency>,
     /// Batches about which the quality service has not answered, and the number of the question.
     pub(crate) asked: BTreeMap<BatchId, u32>,
+    /// Batches whose lost attempt is looked for, which attempt, and since when its output would be its own.
+    pub(crate) lost_outputs: BTreeMap<BatchId, (Token, Timestamp)>,
     /// Groups that are frozen; `None`: all are.
     pub(crate) frozen: BTreeSet<Option<GroupName>>,
     /// Reruns that have not ended.
@@ -165,6 +167,12 @@ impl Known {
             Event::Attempt(AttemptEvent::Finished { batch, .. }) => {
                 self.running.remove(batch);
             }
+            Event::Attempt(AttemptEvent::OutputQueried { batch, token, since, .. }) => {
+                self.lost_outputs.insert(*batch, (*token, *since));
+            }
+            Event::Attempt(AttemptEvent::OutputAnswered { batch, .. }) => {
+                self.lost_outputs.remove(batch);
+            }
             Event::Observation(event) => self.observation_event(event),
             Event::FinalCommand(event) => self.final_command_event(event),
             Event::Deletion(DeletionEvent::Decided { request: Some(request), outcome, .. }) => {
@@ -258,6 +266,7 @@ impl Known {
             }
             BatchEvent::Finished { batch, final_command, .. } => {
                 self.asked.remove(batch);
+                self.lost_outputs.remove(batch);
                 self.taken_back.extend(self.assigned.remove(batch));
                 if *final_command {
                     self.unplaced.insert(*batch);

@@ -3,10 +3,11 @@
 
 use std::collections::BTreeMap;
 
+use jiff::SignedDuration;
 use tidemill_executor::{Input as WorkerInput, Looked};
 use tidemill_model::{
     BatchCommand, BatchId, CatalogueCommand, ExternalDependencyId, Incarnation, ObservationCommand,
-    PathAnswer, PathCheck, ProbeReport, ShardId, ThirdPartyReport, Token, Waiver,
+    OutputAnswer, OutputFound, PathAnswer, PathCheck, ProbeReport, ShardId, ThirdPartyReport, Token, Waiver,
 };
 
 use crate::happening::{Happening, Then};
@@ -22,6 +23,7 @@ impl World {
         let mut rng = Rng::new(self.plan.seed, "outside", round);
         let rng = &mut rng;
         self.probe(rng);
+        self.look_for_outputs(round);
         if rng.chance(50) {
             self.third_party(rng);
         }
@@ -50,6 +52,30 @@ impl World {
         }
         for (shard, answers) in answers {
             let command = ObservationCommand::ReportPaths { answers };
+            self.send(&unasked("prober", shard, command), 0, Then::Nobody);
+        }
+    }
+
+    /// Probers look for what lost attempts may have made; of some they never say anything.
+    fn look_for_outputs(&mut self, round: u64) {
+        let mut rng = Rng::new(self.plan.seed, "outputs", round);
+        let mut answers: BTreeMap<ShardId, Vec<OutputAnswer>> = BTreeMap::new();
+        for (batch, (token, since)) in &self.known.lost_outputs {
+            if token.counter() % 5 == 0 || rng.chance(40) {
+                continue;
+            }
+            let ms = SignedDuration::from_millis(rng.range(1, 5_000) as i64);
+            let found = match rng.range(0, 100) {
+                0..50 => OutputFound::Changed { at: *since + ms },
+                50..75 => OutputFound::Changed { at: *since - ms },
+                75..90 => OutputFound::Absent,
+                _ => OutputFound::Unknown { reason: "nobody may ask for it".to_owned() },
+            };
+            let token = if rng.chance(5) { Token(token.0 + 1) } else { *token };
+            answers.entry(batch.shard()).or_default().push(OutputAnswer { batch: *batch, token, found });
+        }
+        for (shard, answers) in answers {
+            let command = ObservationCommand::ReportOutputs { answers };
             self.send(&unasked("prober", shard, command), 0, Then::Nobody);
         }
     }

@@ -12,6 +12,7 @@ use super::external_dependencies::Needs;
 use super::job::Version;
 use super::life::excess::Over;
 use super::life::external::External;
+use super::life::lost_output::LostOutput;
 use super::outputs::OwnParameters;
 use super::rights::HeldRight;
 
@@ -114,6 +115,8 @@ pub(super) struct Batch {
     pub(super) over: Over,
     /// What is on record of work that its attempts start elsewhere.
     pub(super) external: External,
+    /// What is on record of the output of a lost one.
+    pub(super) lost_output: LostOutput,
     /// When its attempt has run far longer than usual.
     pub(super) long_at: Option<Timestamp>,
     /// A timer of it could not be decided.

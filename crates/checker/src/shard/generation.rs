@@ -61,6 +61,7 @@ impl Shard {
             zero: false,
             over: Default::default(),
             external: Default::default(),
+            lost_output: Default::default(),
             long_at: None,
             suspended: false,
             blocked: None,

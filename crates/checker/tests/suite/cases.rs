@@ -7,8 +7,8 @@ use tidemill_checker::Invariant;
 use crate::kit::Case;
 use crate::{
     applies, bulks, commands, dependencies, external_dependencies, external_work, facts, firing, foreign,
-    generation, journal, leaving, levels, life, limits, moves, pools, pulls, removals, reruns, rights,
-    shards, snapshots, strays, workers,
+    generation, journal, leaving, levels, life, limits, lost_output, moves, pools, pulls, removals, reruns,
+    rights, shards, snapshots, strays, workers,
 };
 
 fn cases() -> Vec<Case> {
@@ -33,6 +33,7 @@ fn cases() -> Vec<Case> {
         pulls::cases(),
         life::cases(),
         external_work::cases(),
+        lost_output::cases(),
         limits::cases(),
         rights::cases(),
         facts::cases(),

@@ -22,6 +22,7 @@ mod leaving;
 mod levels;
 mod life;
 mod limits;
+mod lost_output;
 mod moves;
 mod pools;
 mod pulls;

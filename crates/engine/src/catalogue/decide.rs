@@ -40,6 +40,7 @@ impl Catalogue {
             Command::Shard(ShardCommand::Acknowledge { .. } | ShardCommand::SetTime { .. })
             | Command::Observation(
                 ObservationCommand::ReportPaths { .. }
+                | ObservationCommand::ReportOutputs { .. }
                 | ObservationCommand::RecheckFailed { .. }
                 | ObservationCommand::ProbeNow { batch: Some(_) },
             )

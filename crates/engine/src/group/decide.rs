@@ -15,7 +15,7 @@ impl GroupShard {
         match command {
             Command::Batch(command) => self.decide_batch(actor, now, command),
             Command::Worker(command) => self.decide_worker(actor, now, command),
-            Command::Observation(command) => self.decide_observation(actor, command),
+            Command::Observation(command) => self.decide_observation(actor, now, command),
             Command::Task(command) => self.decide_pull(command, actor, now).into(),
             Command::Shard(ShardCommand::Deliver { from, number, message }) => {
                 self.deliver((*from, *number), message, now).into()
@@ -101,9 +101,10 @@ impl GroupShard {
         }
     }
 
-    fn decide_observation(&self, actor: &Actor, command: &ObservationCommand) -> Decision {
+    fn decide_observation(&self, actor: &Actor, now: Timestamp, command: &ObservationCommand) -> Decision {
         match command {
             ObservationCommand::ReportPaths { answers } => self.external.report_paths(answers).into(),
+            ObservationCommand::ReportOutputs { answers } => self.report_outputs(answers, now).into(),
             ObservationCommand::RecheckFailed { token, worker, external_dependencies } => {
                 self.recheck_failed(*token, worker, external_dependencies).into()
             }

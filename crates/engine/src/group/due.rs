@@ -111,7 +111,7 @@ impl GroupShard {
     fn timer(&self, timer: Timer, now: Timestamp) -> Vec<Event> {
         match timer {
             Timer::Fire(job) => self.fire(job, now),
-            Timer::Retry(batch) => vec![retry_due(batch)],
+            Timer::Retry(batch) => self.pause_over(batch, now).unwrap_or_else(|| vec![retry_due(batch)]),
             Timer::Start(batch) => vec![start_due(batch)],
             Timer::Deadline(batch, kind) => self.deadline_passed(batch, kind),
             Timer::Quality(batch) => self.ask_quality(batch, now),

@@ -28,7 +28,7 @@ fn found(world: &mut World, answers: Vec<PathAnswer>) {
 fn wanted(world: &World) -> Vec<WantedExternalDependency> {
     match world.partition.answer(GROUP, &LiveQuery::WantedExternalDependencies { after: None, limit: 1_000 })
     {
-        LiveAnswer::Wanted { external_dependencies, more: false } => external_dependencies,
+        LiveAnswer::Wanted { external_dependencies, more: false, .. } => external_dependencies,
         other => panic!("{other:?}"),
     }
 }

@@ -25,6 +25,7 @@ mod kit;
 mod leaving;
 mod levels;
 mod limits;
+mod lost_output;
 mod moves;
 mod orphans;
 mod parents_fail;

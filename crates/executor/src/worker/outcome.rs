@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tidemill_model::{AttemptOutcome, AttemptResult, Excess, ExcessKind, Timestamp, Usage};
+use tidemill_model::{AttemptOutcome, AttemptResult, Excess, ExcessKind, Timestamp, Usage, is_newer};
 
 use super::ProcessEnd;
 use crate::attempt_dir::ExitRecord;
@@ -130,11 +130,6 @@ fn by_newer_output(
         AttemptResult::Lost => AttemptOutcome { message, ..lost },
         result => AttemptOutcome { result, exit_code: None, signal: None, message, values, ..lost },
     }
-}
-
-/// Many stores tell only in which second something changed: then any time of that second counts.
-fn is_newer(at: Timestamp, since: Timestamp) -> bool {
-    if at.as_millisecond() % 1_000 == 0 { at.as_second() >= since.as_second() } else { at >= since }
 }
 
 /// EXE-13: how it did by the states in which what it started elsewhere has ended, where they say that.

@@ -1,7 +1,8 @@
 use tidemill_derive::{Aggregate, vocabulary};
 
 use crate::{
-    Actor, AttemptOutcome, BatchId, Excess, ExternalWorkId, Incarnation, Nonce, Token, Usage, WorkerId,
+    Actor, AttemptOutcome, BatchId, Excess, ExternalWorkId, Incarnation, Nonce, OutputFound, Timestamp,
+    Token, Usage, WorkerId,
 };
 
 /// An attempt, from the permission to start to the end of its processes.
@@ -147,6 +148,34 @@ pub enum AttemptEvent {
         token: Token,
         /// Where it ran.
         worker: WorkerId,
+    },
+    /// An attempt is lost, and the output path of its job may say that it has done its work: probers look for that.
+    ///
+    /// Its end stands before that, in the same envelope. The batch waits for the answer, and for no longer than `until`.
+    #[event(kind = "attempt.output_queried", public, level = 3)]
+    OutputQueried {
+        /// Which batch.
+        batch: BatchId,
+        /// The attempt.
+        token: Token,
+        /// Its output path, templates resolved.
+        path: String,
+        /// When it was granted its start: what has not changed since proves nothing.
+        since: Timestamp,
+        /// Without an answer it stays lost from then on.
+        until: Timestamp,
+    },
+    /// A prober has looked for the output of a lost attempt, or nobody could in time.
+    ///
+    /// What follows from that stands behind it, in the same envelope: the success of the batch, another attempt, or its failure.
+    #[event(kind = "attempt.output_answered", public, level = 3)]
+    OutputAnswered {
+        /// Which batch.
+        batch: BatchId,
+        /// The attempt.
+        token: Token,
+        /// What was found.
+        found: OutputFound,
     },
     /// The whole process tree of an attempt has ended, or the lease of its worker has expired.
     #[event(kind = "attempt.finished", public)]

@@ -17,6 +17,7 @@
 
 mod config;
 mod health;
+mod outputs;
 mod role;
 mod run;
 mod status;
@@ -24,6 +25,7 @@ mod waiting;
 
 pub use config::Config;
 pub use health::Health;
+pub use outputs::LostOutput;
 pub use role::{Answered, Input, Output, Role, Turn};
 pub use run::{Prober, start};
 pub use waiting::{Finding, Wanted};

@@ -2,16 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use tidemill_model::{FieldError, MAX_ANSWERS, ShardId};
-use tidemill_probe::{Answer, Event, Late, Outcome, Question, Schedule};
+use tidemill_model::{FieldError, MAX_ANSWERS, OutputAnswer, ShardId, Timestamp, Token};
+use tidemill_probe::{Answer, Event, Late, Outcome, Path, Question, Schedule};
 
 use super::config::Config;
 use super::health::{Health, Watch};
+use super::outputs::{LostOutput, Outputs, question};
 use super::waiting::{Finding, Waiting, Wanted};
 use crate::Parts;
 
 /// Until what was not taken is told again, milliseconds.
-const TELL_AGAIN_MS: u64 = 1_000;
+pub(super) const TELL_AGAIN_MS: u64 = 1_000;
 /// Above this many things, an owner is asked less often: by so many for each millisecond.
 const EXTERNAL_DEPENDENCIES_PER_MS: usize = 10;
 
@@ -30,7 +31,14 @@ pub enum Input {
         external_dependencies: Vec<Wanted>,
         /// Why some of its external dependencies cannot be asked for, one reason for each.
         barred: Vec<String>,
+        /// All outputs of lost attempts that it wants looked for.
+        outputs: Vec<LostOutput>,
     },
+    /// What a look of [`Output::LookForOutputs`] came to: when the path changed last, `None` if nothing is there, or why nobody can
+    /// tell. All of them have to come back.
+    OutputLooked(ShardId, Token, Result<Option<Timestamp>, String>),
+    /// What became of an [`Output::TellOutputs`] of these attempts.
+    OutputsTold(ShardId, Vec<Token>, Answered),
     /// A shard's owner did not say what it waits for.
     Unknown(ShardId),
     /// What a question of [`Output::Ask`] came to. All of them have to come back.
@@ -59,6 +67,10 @@ pub enum Output {
     Ask(Vec<Question>),
     /// Tell a shard that these external dependencies are there: [`MAX_ANSWERS`] at most, one command at a time for each shard.
     Tell(ShardId, Vec<Finding>),
+    /// Find out when the paths of these attempts changed last.
+    LookForOutputs(Vec<(ShardId, Token, Path)>),
+    /// Tell a shard what was found of outputs: [`MAX_ANSWERS`] at most.
+    TellOutputs(ShardId, Vec<OutputAnswer>),
     /// Tell the catalogue how the check of an authority's paths goes.
     Health(String, Health),
 }
@@ -90,6 +102,7 @@ pub struct Role {
     config: Config,
     schedule: Schedule,
     waiting: Waiting,
+    outputs: Outputs,
     watch: Watch,
     shards: BTreeMap<ShardId, Shard>,
     /// Who waited for a question when it was asked.
@@ -108,6 +121,7 @@ impl Role {
             schedule: Schedule::new(config.poll.clone())?,
             config,
             waiting: Waiting::default(),
+            outputs: Outputs::default(),
             watch: Watch::default(),
             shards: BTreeMap::new(),
             asked: HashMap::new(),
@@ -136,6 +150,9 @@ impl Role {
         }
         self.tell(now_ms, &mut turn.outputs);
         self.look(now_ms, &mut turn);
+        if let Some(wake_at_ms) = self.outputs.step(now_ms, &mut turn.outputs) {
+            turn.wake_at_ms = turn.wake_at_ms.min(wake_at_ms);
+        }
         if self.watch.is_due(now_ms) {
             let barred = self.shards.values().flat_map(|shard| shard.barred.iter().map(String::as_str));
             let news = self.watch.news(now_ms, &self.schedule.late(now_ms), barred);
@@ -176,8 +193,15 @@ impl Role {
         match input {
             Input::Parts(parts) => self.divide(now_ms, parts, events),
             Input::Shards(shards) => self.know(now_ms, &shards, events),
-            Input::Wanted { shard, external_dependencies, barred } => {
-                self.wanted(now_ms, shard, external_dependencies, barred, events)
+            Input::Wanted { shard, external_dependencies, barred, outputs } => {
+                self.wanted(now_ms, shard, external_dependencies, barred, events);
+                self.outputs_wanted(now_ms, shard, outputs);
+            }
+            Input::OutputLooked(shard, token, changed_at) => {
+                self.outputs.looked(now_ms, (shard, token), changed_at);
+            }
+            Input::OutputsTold(shard, tokens, answered) => {
+                self.outputs.told(now_ms, shard, &tokens, answered)
             }
             Input::Unknown(shard) => {
                 let next_ms = now_ms + self.config.poll_interval_ms;
@@ -205,6 +229,7 @@ impl Role {
         self.parts = parts;
         let Parts { mine, count } = &self.parts;
         events.extend(self.waiting.retain(|question| mine.contains(&question.share(*count))));
+        self.outputs.keep_parts(|path| mine.contains(&question(path).share(*count)));
         if has_more {
             self.shards.values_mut().for_each(|shard| shard.look_at_ms = now_ms);
         }
@@ -213,6 +238,7 @@ impl Role {
     fn know(&mut self, now_ms: u64, shards: &[ShardId], events: &mut Vec<Event>) {
         let gone: Vec<ShardId> =
             self.shards.keys().copied().filter(|shard| !shards.contains(shard)).collect();
+        self.outputs.retain(shards);
         for shard in gone {
             self.shards.remove(&shard);
             events.extend(self.waiting.replace(shard, Vec::new()));
@@ -242,6 +268,23 @@ impl Role {
             is_mine && permitted.is_ok()
         });
         events.extend(self.waiting.replace(number, external_dependencies));
+    }
+
+    /// Those of this process. What may not be asked for, it says at once.
+    fn outputs_wanted(&mut self, now_ms: u64, shard: ShardId, mut outputs: Vec<LostOutput>) {
+        if !self.shards.contains_key(&shard) {
+            return;
+        }
+        outputs.retain_mut(|output| {
+            let Ok(path) = &output.path else { return true };
+            let asked = question(path);
+            let is_mine = self.parts.mine.contains(&asked.share(self.parts.count));
+            if let Err(reason) = self.config.permits(&asked) {
+                output.path = Err(reason);
+            }
+            is_mine
+        });
+        self.outputs.replace(now_ms, shard, outputs);
     }
 
     fn answered(&mut self, Answer { question, outcome }: Answer, events: &mut Vec<Event>) {

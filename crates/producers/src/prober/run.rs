@@ -1,17 +1,19 @@
 //! What [`Role`] does outside: asks owners, looks at paths, and tells what it found.
 
+use std::cell::RefCell;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tidemill_cluster::{AskOwner, SubmitError, all_pages};
 use tidemill_model::{
     CatalogueCommand, Command, LiveAnswer, LiveQuery, ObservationCommand, Outcome, PathAnswer, ProbeReport,
-    ProberStatus, ShardId, WantedExternalDependency,
+    ProberStatus, ShardId, WantedExternalDependency, WantedOutput,
 };
 use tidemill_probe::{Mark, Question, Urgency};
 
 use super::config::Config;
 use super::health::Health;
+use super::outputs::LostOutput;
 use super::role::{Answered, Input, Output, Role};
 use super::status::status_of;
 use super::waiting::{Finding, Wanted};
@@ -119,6 +121,20 @@ impl Stepped for Looking {
                 let command = Command::Observation(ObservationCommand::ReportPaths { answers });
                 tasks.submit(shard, command, move |outcome| Input::Told(shard, answered(shard, outcome)));
             }
+            Output::LookForOutputs(looks) => {
+                for (shard, token, path) in looks {
+                    let probe = self.probe.clone();
+                    tasks
+                        .one(async move { Input::OutputLooked(shard, token, probe.changed_at(&path).await) });
+                }
+            }
+            Output::TellOutputs(shard, answers) => {
+                let tokens = answers.iter().map(|answer| answer.token).collect();
+                let command = Command::Observation(ObservationCommand::ReportOutputs { answers });
+                tasks.submit(shard, command, move |outcome| {
+                    Input::OutputsTold(shard, tokens, answered(shard, outcome))
+                });
+            }
             Output::Health(authority, health) => tell_health(authority, health, tasks),
         }
     }
@@ -172,8 +188,12 @@ fn answered(shard: ShardId, outcome: Result<Outcome, SubmitError>) -> Answered {
 
 /// All that a shard waits for, as its owner says.
 fn look(ask: &AskOwner, probe: &tidemill_probe::Prober, shard: ShardId) -> Input {
+    let lost: RefCell<Vec<WantedOutput>> = RefCell::default();
     let page = |after| match ask(shard, LiveQuery::WantedExternalDependencies { after, limit: PAGE })? {
-        LiveAnswer::Wanted { external_dependencies, more } => Ok((external_dependencies, more)),
+        LiveAnswer::Wanted { external_dependencies, more, outputs } => {
+            lost.borrow_mut().extend(outputs);
+            Ok((external_dependencies, more))
+        }
         // The shard is not there yet, or not any more.
         LiveAnswer::NotFound => Ok((Vec::new(), false)),
         other => Err(format!("an answer to another question: {other:?}")),
@@ -192,7 +212,12 @@ fn look(ask: &AskOwner, probe: &tidemill_probe::Prober, shard: ShardId) -> Input
             Err(reason) => barred.push(reason),
         }
     }
-    Input::Wanted { shard, external_dependencies, barred }
+    let outputs = lost.into_inner().into_iter().map(|WantedOutput { batch, token, path }| LostOutput {
+        batch,
+        token,
+        path: probe.path("success_check.output_path", &path).map_err(|error| error.to_string()),
+    });
+    Input::Wanted { shard, external_dependencies, barred, outputs: outputs.collect() }
 }
 
 fn wanted(

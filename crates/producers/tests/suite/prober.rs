@@ -1,12 +1,13 @@
 //! The prober at work: real paths of this host, a name node that never answers, and owners of a memory log.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::net::TcpListener;
 
 use crate::kit::{Fixture, until};
 use tidemill_model::{
-    CatalogueCommand, Command, ExternalDependencyId, ObservationCommand, Outcome, ProbeReport, ShardId,
+    BatchId, CatalogueCommand, Command, ExternalDependencyId, ObservationCommand, Outcome, OutputFound,
+    ProbeReport, ShardId, Timestamp, Token, WantedOutput,
 };
 use tidemill_probe::PollTimes;
 use tidemill_producers::prober::{Config, start};
@@ -56,6 +57,40 @@ fn path_that_comes_is_told() {
             Command::Observation(ObservationCommand::ReportPaths { .. })
         ))
     );
+}
+
+/// ZMB-1: an output of a lost attempt is looked for, and its owner hears when it changed.
+#[test]
+fn output_of_a_lost_attempt_is_looked_for() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("out"), "").unwrap();
+    let modified = fs::metadata(dir.path().join("out")).unwrap().modified().unwrap();
+    let ms = modified.duration_since(std::time::SystemTime::UNIX_EPOCH).unwrap().as_millis();
+    let changed = Timestamp::from_millisecond(i64::try_from(ms).unwrap()).unwrap();
+    let fixture = Fixture::start(|_| Outcome::Done);
+    let names = ["out", "missing"].map(|name| dir.path().join(name).to_str().unwrap().to_owned());
+    let outputs = (1..).zip(names.iter().map(String::as_str).chain(["ftp://x"]));
+    let outputs = outputs.map(|(number, path)| WantedOutput {
+        batch: BatchId::mint(number, SHARD),
+        token: Token::mint(number, SHARD),
+        path: path.into(),
+    });
+    *fixture.outputs.lock().unwrap() = outputs.collect();
+    fixture.wait_for(SHARD, []);
+    let prober = start(config(), fixture.outside("one")).unwrap();
+    let told = until("all are told", || {
+        let heard = fixture.heard().into_iter().filter_map(|(_, command)| match command {
+            Command::Observation(ObservationCommand::ReportOutputs { answers }) => Some(answers),
+            _ => None,
+        });
+        let found: BTreeMap<Token, OutputFound> =
+            heard.flatten().map(|answer| (answer.token, answer.found)).collect();
+        Some(found).filter(|found| found.len() == 3)
+    });
+    let [out, missing, wrong] = [1, 2, 3].map(|number| &told[&Token::mint(number, SHARD)]);
+    assert_eq!((out, missing), (&OutputFound::Changed { at: changed }, &OutputFound::Absent));
+    assert!(matches!(wrong, OutputFound::Unknown { reason } if reason.contains("ftp://x")), "{wrong:?}");
+    prober.stop().unwrap();
 }
 
 /// DEP-1: several probers ask each path once between them; when one is gone, the other asks for all.

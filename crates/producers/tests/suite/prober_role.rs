@@ -2,10 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use tidemill_model::{ExternalDependencyId, ShardId};
+use tidemill_model::{BatchId, ExternalDependencyId, ShardId, Timestamp, Token};
 use tidemill_probe::{Answer, Failure, FailureKind, Outcome, Path, Question, Urgency};
 use tidemill_producers::Parts;
-use tidemill_producers::prober::{Answered, Config, Finding, Health, Input, Output, Role, Wanted};
+use tidemill_producers::prober::{
+    Answered, Config, Finding, Health, Input, LostOutput, Output, Role, Wanted,
+};
 
 const ONE: ShardId = ShardId(1);
 const TWO: ShardId = ShardId(2);
@@ -29,6 +31,7 @@ fn all(shard: ShardId, external_dependencies: impl IntoIterator<Item = Wanted>) 
         shard,
         external_dependencies: external_dependencies.into_iter().collect(),
         barred: Vec::new(),
+        outputs: Vec::new(),
     }
 }
 
@@ -78,6 +81,14 @@ fn words(output: &Output) -> String {
                 format!("{external_dependency}.{generation}")
             });
             format!("tell {shard}: {}", findings.collect::<Vec<_>>().join(" "))
+        }
+        Output::LookForOutputs(looks) => {
+            let looks = looks.iter().map(|(shard, token, path)| format!("{path} for {shard}.{token}"));
+            format!("look for {}", looks.collect::<Vec<_>>().join(" "))
+        }
+        Output::TellOutputs(shard, answers) => {
+            let answers = answers.iter().map(|answer| format!("{} {:?}", answer.token, answer.found));
+            format!("tell outputs {shard}: {}", answers.collect::<Vec<_>>().join(", "))
         }
         Output::Health(authority, health) => {
             format!("health {authority}: {} ms, {}", health.late_ms, health.failure())
@@ -344,7 +355,85 @@ fn paths_that_may_not_be_asked_for_are_told_as_failing_and_not_touched() {
     let external_dependencies = vec![wanted(1, "/data/a"), wanted(2, "/etc/passwd")];
     let barred = vec!["path: \"x\": has to begin with hdfs://".to_owned()];
     step(&mut role, 10, []);
-    let told = step(&mut role, 1_020, [Input::Wanted { shard: ONE, external_dependencies, barred }]);
+    let told = step(
+        &mut role,
+        1_020,
+        [Input::Wanted { shard: ONE, external_dependencies, barred, outputs: Vec::new() }],
+    );
     assert_eq!(told[0], "ask /data/a");
     assert!(told[1].starts_with("health nobody: 0 ms, 2 checks fail, as /etc/passwd"), "{told:?}");
+}
+
+fn lost(token: i64, path: &str) -> LostOutput {
+    let path = Path::parse("path", path, None).map_err(|error| error.to_string());
+    LostOutput { batch: BatchId(1_000 + token), token: Token(token), path }
+}
+
+fn outputs(shard: ShardId, outputs: impl IntoIterator<Item = LostOutput>) -> Input {
+    let outputs = outputs.into_iter().collect();
+    Input::Wanted { shard, external_dependencies: Vec::new(), barred: Vec::new(), outputs }
+}
+
+fn looked(token: i64, changed_at: Result<Option<Timestamp>, &str>) -> Input {
+    Input::OutputLooked(ONE, Token(token), changed_at.map_err(str::to_owned))
+}
+
+fn told(token: i64, answered: Answered) -> Input {
+    Input::OutputsTold(ONE, vec![Token(token)], answered)
+}
+
+/// ZMB-1: an output of a lost attempt is looked for at once, once, and told until its owner has heard it.
+#[test]
+fn output_of_a_lost_attempt_is_looked_for_and_told() {
+    let mut role = role();
+    let wanted = || outputs(ONE, [lost(7, "/out"), lost(8, "/gone")]);
+    assert_eq!(step(&mut role, 10, [wanted()]), ["look for /out for 1.7 /gone for 1.8"]);
+    assert_eq!(step(&mut role, 20, [wanted()]), NOTHING, "it is looked for");
+    let at = Timestamp::UNIX_EPOCH;
+    let found = step(&mut role, 30, [looked(7, Ok(Some(at))), looked(8, Ok(None))]);
+    assert_eq!(found, ["tell outputs 1: 7 Changed { at: 1970-01-01T00:00:00.000Z }, 8 Absent"]);
+    assert_eq!(step(&mut role, 40, [told(7, Answered::Decided), told(8, Answered::Lost)]), NOTHING);
+    assert_eq!(step(&mut role, 1_039, []), ["look 1"]);
+    assert_eq!(step(&mut role, 1_040, []), ["tell outputs 1: 8 Absent"]);
+    assert_eq!(step(&mut role, 1_050, [told(8, Answered::Decided)]), NOTHING);
+    assert_eq!(step(&mut role, 1_060, [outputs(ONE, [])]), NOTHING);
+    assert_eq!(step(&mut role, 1_070, [looked(7, Ok(None))]), NOTHING, "nobody wants to know");
+}
+
+/// ZMB-1: where nobody can tell it is looked for a few times, and then that is the answer.
+#[test]
+fn output_that_nobody_can_tell_of_is_looked_for_a_few_times() {
+    let mut role = role();
+    let mut now_ms = 10;
+    let first = step(&mut role, now_ms, [outputs(ONE, [lost(7, "hdfs://nn/out")])]);
+    assert_eq!(first, ["look for hdfs://nn/out for 1.7"]);
+    for pause_ms in [1_000, 3_000, 8_000, 15_000] {
+        let early = step(&mut role, now_ms, [looked(7, Err("no answer"))]);
+        assert_eq!(early, NOTHING);
+        now_ms += pause_ms;
+        let again = step(&mut role, now_ms, []);
+        assert!(again.contains(&"look for hdfs://nn/out for 1.7".to_owned()), "{again:?}");
+        step(&mut role, now_ms, [outputs(ONE, [lost(7, "hdfs://nn/out")]), Input::Unknown(TWO)]);
+    }
+    let given_up = step(&mut role, now_ms, [looked(7, Err("no answer"))]);
+    assert_eq!(given_up, [r#"tell outputs 1: 7 Unknown { reason: "no answer" }"#]);
+}
+
+/// ZMB-1: each output has one prober; what none may ask for is said at once.
+#[test]
+fn outputs_are_divided_and_what_may_not_be_asked_for_is_said() {
+    let config = Config { local_roots: vec!["/data".into()], ..Config::default() };
+    let mut role = role_with(config);
+    let said = step(&mut role, 10, [outputs(ONE, [lost(7, "/etc/out"), lost(8, "/data/out")])]);
+    assert_eq!(said.len(), 2, "{said:?}");
+    assert_eq!(said[0], "look for /data/out for 1.8");
+    assert!(said[1].starts_with("tell outputs 1: 7 Unknown") && said[1].contains("local_roots"), "{said:?}");
+    let looks = |mine: std::ops::Range<u32>| {
+        let mut role = Role::new(Config::default()).unwrap();
+        step(&mut role, 0, [parts(mine), Input::Shards(vec![ONE])]);
+        let wanted = (0..40).map(|n| lost(n, &format!("/{n}/out")));
+        step(&mut role, 10, [outputs(ONE, wanted)]).concat().matches("/out for").count()
+    };
+    assert_eq!(looks(0..2) + looks(2..4), 40);
+    assert!(looks(0..2) > 0 && looks(2..4) > 0);
 }

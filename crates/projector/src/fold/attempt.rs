@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tidemill_model::{
     AttemptEvent, AttemptOutcome, BatchId, BatchState, Excess, ExternalWorkId, FinalCommandEvent,
-    FinalResult, Token, Usage, WorkerId,
+    FinalResult, OutputFound, Token, Usage, WorkerId,
 };
 use tidemill_store::rows::{AttemptRow, BatchRow, UserCodeRow};
 
@@ -30,7 +30,10 @@ impl Caches {
                 self.batches.need((batch.0,));
                 self.attempts.need((token.0,));
             }
-            AttemptEvent::KillRequested { batch, .. } | AttemptEvent::EndVouched { batch, .. } => {
+            AttemptEvent::KillRequested { batch, .. }
+            | AttemptEvent::EndVouched { batch, .. }
+            | AttemptEvent::OutputQueried { batch, .. }
+            | AttemptEvent::OutputAnswered { batch, .. } => {
                 self.batches.need((batch.0,));
             }
         }
@@ -77,6 +80,19 @@ impl Caches {
             }
             // Its end follows, with the reason.
             AttemptEvent::EndVouched { .. } => {}
+            AttemptEvent::OutputQueried { batch, path, until, .. } => {
+                self.batches.change((batch.0,), |row| {
+                    row.state = state(BatchState::Waiting);
+                    row.start_by = None;
+                    row.retry_at = Some(until.as_millisecond());
+                    row.message =
+                        format!("its attempt was lost; its output path {path} is looked for").into();
+                })
+            }
+            AttemptEvent::OutputAnswered { batch, found, .. } => self.batches.change((batch.0,), |row| {
+                row.retry_at = None;
+                row.message = format!("its attempt was lost; {}", of_output(found)).into();
+            }),
             AttemptEvent::KillRequested { batch, by, reason, .. } => self.batches.change((batch.0,), |row| {
                 row.kill_requested_at = Some(at.now);
                 row.killed_by = Some(person(by));
@@ -188,4 +204,13 @@ fn end_final(row: &mut BatchRow, at: Place, result: FinalResult, message: &str) 
     row.final_result = Some(result.as_str().into());
     row.final_message = (!message.is_empty()).then(|| message.into());
     row.final_ended_at = Some(at.now);
+}
+
+/// For people; what follows from it is on record behind it.
+fn of_output(found: &OutputFound) -> String {
+    match found {
+        OutputFound::Changed { at } => format!("its output path changed last at {at}"),
+        OutputFound::Absent => "its output path does not exist".to_owned(),
+        OutputFound::Unknown { reason } => format!("whether its output is new is not known: {reason}"),
+    }
 }

@@ -166,6 +166,11 @@ fn execution(rng: &mut Rng, job: &mut Value) {
         job["owner"] = json!(["ann", "bob"][rng.below(2)]);
     }
     rng.sometimes(30, job, "success_check", |_| json!("user_code"));
+    let mut lost = rng.aside("lost output");
+    if lost.chance(35) && job.get("success_check").is_none() {
+        let path = ["/d2", "/d2/${yyyyMMddHHmm}"][lost.below(2)];
+        job["success_check"] = json!({"output_path": path});
+    }
     rng.sometimes(10, job, "expected_duration_s", |rng| json!(rng.range(1, 5)));
 }
 

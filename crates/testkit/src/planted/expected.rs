@@ -135,6 +135,8 @@ pub const EXPECTED: &[Expected] = &[
     bug(Bug::ExcessUntold, &["excesses_are_told"], FEW),
     bug(Bug::ExternalWorkFoundTwice, &["external_work_found_once"], FEW),
     bug(Bug::UnconfirmedEndForgotten, &["unconfirmed_ends_are_told"], SOME),
+    bug(Bug::OldOutputProves, &["only_allowed_transitions"], SOME),
+    bug(Bug::LostWithoutLook, &["lost_attempts_are_looked_for"], SOME),
     bug(Bug::UnconfirmedNotPassedOn, &["earlier_external_work_has_ended"], SOME),
     bug(Bug::RetryIntervalIgnored, &["retry_interval_kept"], FEW),
     bug(Bug::ClockADayAhead, &["now_not_ahead_of_the_log"], FEW),

@@ -24,6 +24,7 @@ mod feed;
 #[path = "../../../probe/tests/suite/kit/hdfs.rs"]
 mod hdfs;
 mod kit;
+mod lost_output;
 #[cfg(feature = "hdfs")]
 mod many_paths;
 mod pipeline;

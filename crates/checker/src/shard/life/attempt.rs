@@ -32,6 +32,10 @@ impl Shard {
             AttemptEvent::ExternalWorkUnconfirmed { token, .. } => {
                 self.external_work_unconfirmed(at, id, *token);
             }
+            AttemptEvent::OutputQueried { .. } => self.output_queried(at, id, event),
+            AttemptEvent::OutputAnswered { token, found, .. } => {
+                self.output_answered(at, id, (*token, found));
+            }
             AttemptEvent::Interrupted { token, worker, .. } => self.interrupted(at, id, (*token, worker)),
             AttemptEvent::Finished { token, attempt, worker, outcome, .. } => {
                 self.attempt_finished(at, id, (*token, *attempt, worker), outcome);
@@ -140,6 +144,7 @@ impl Shard {
         batch.zero = false;
         batch.over.begin();
         batch.external.begin();
+        batch.lost_output.begin(at.now);
         let bound = batch.of.as_ref().and_then(|of| bound(of.spec()));
         batch.long_at = bound.and_then(|bound| at.now.checked_add(bound).ok());
     }
@@ -203,7 +208,7 @@ impl Shard {
     ) {
         let result = outcome.result;
         let phase = self.batches.get(&id).map(|batch| batch.phase.clone());
-        let Some(Phase::Granted { to, nonce, .. }) = phase.filter(|phase| is_of(phase, token)) else {
+        let Some(Phase::Granted { to, nonce, started }) = phase.filter(|phase| is_of(phase, token)) else {
             return self.late(at, id, &format!("attempt {token} is said to have finished"));
         };
         if to.worker != *worker {
@@ -231,6 +236,7 @@ impl Shard {
         self.step(id, Phase::Ended { result, exit_code: outcome.exit_code, at: at.now });
         self.ended_over_limit(at, id, outcome);
         self.ended_elsewhere(at, id, token);
+        self.output_owed(at, id, (token, started, result));
         if let Some(batch) = self.batches.get_mut(&id) {
             batch.attempts = to.attempt;
             batch.last_worker = Some(to.worker.clone());

@@ -3,6 +3,7 @@
 mod attempt;
 pub(super) mod excess;
 pub(super) mod external;
+pub(super) mod lost_output;
 mod result;
 mod retry;
 
@@ -67,10 +68,12 @@ impl Shard {
             }
             BatchEvent::AssignmentReturned { token, reason, .. } => self.returned(at, id, *token, reason),
             BatchEvent::RetryScheduled { attempt, at: until, .. } => {
+                self.none_is_lost_unlooked_for(at, id);
                 self.retry_scheduled(at, id, *attempt, *until);
             }
             BatchEvent::RetryDue { .. } => self.retry_due(at, id),
             BatchEvent::Finished { result, by, final_command, .. } => {
+                self.none_is_lost_unlooked_for(at, id);
                 self.batch_finished(at, id, (*result, by.is_some(), *final_command));
             }
             BatchEvent::ResultOverridden { .. } => {}

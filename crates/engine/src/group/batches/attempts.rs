@@ -67,6 +67,8 @@ impl GroupShard {
             AttemptEvent::ExternalWorkUnconfirmed { batch, token, .. } => {
                 self.batches.external_work_unconfirmed(*batch, *token);
             }
+            AttemptEvent::OutputQueried { .. } => self.lost_output_queried(now, event),
+            AttemptEvent::OutputAnswered { batch, .. } => self.lost_output_answered(*batch),
             AttemptEvent::Interrupted { batch, .. } => {
                 if let Some(known) = self.batches.get_mut(batch) {
                     known.interrupted += 1;
@@ -128,7 +130,9 @@ impl GroupShard {
             | AttemptEvent::OverLimit { .. }
             | AttemptEvent::ExternalWorkFound { .. }
             | AttemptEvent::ExternalWorkUnconfirmed { .. }
-            | AttemptEvent::Interrupted { .. } => None,
+            | AttemptEvent::Interrupted { .. }
+            | AttemptEvent::OutputQueried { .. }
+            | AttemptEvent::OutputAnswered { .. } => None,
         }
     }
 

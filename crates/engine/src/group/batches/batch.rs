@@ -73,6 +73,8 @@ pub(crate) enum PauseAfter {
     Attempt,
     /// A worker gave it back for the second time.
     Rejection,
+    /// A lost attempt, whose output is looked for.
+    LostOutput,
 }
 
 #[derive(Debug, Clone, PartialEq, Stored)]

@@ -20,6 +20,28 @@ use crate::group::batches::excess::spares_retry;
 use crate::group::final_commands::final_command;
 use crate::group::{GroupShard, Timer};
 
+/// An attempt that has ended, as it counts for what follows.
+pub(super) struct Ended<'a> {
+    outcome: &'a AttemptOutcome,
+    number: u32,
+    /// Attempts so far that ended by themselves: retries are for those.
+    counted: u32,
+    counts: bool,
+}
+
+impl<'a> Ended<'a> {
+    /// It ends now.
+    fn now(batch: &Batch, outcome: &'a AttemptOutcome, counts: bool) -> Self {
+        let counted = batch.counted_attempts() + u32::from(counts);
+        Self { outcome, number: batch.attempts + 1, counted, counts }
+    }
+
+    /// Its end is on record already, and counts.
+    pub(super) fn on_record(batch: &Batch, outcome: &'a AttemptOutcome) -> Self {
+        Self { outcome, number: batch.attempts, counted: batch.counted_attempts(), counts: true }
+    }
+}
+
 impl Batches {
     /// How a batch ends. Where it had no attempt and has a final command, that is due.
     pub(crate) fn batch_end(
@@ -39,16 +61,13 @@ impl Batches {
     /// Killed stays killed; success ends the batch; a failed or lost attempt is followed by another while
     /// retries are left. What failed for want of memory on its host uses up none, a few times (EXE-7), and neither does what its
     /// worker ended because it was stopped itself.
-    fn after_attempt(
+    pub(super) fn after_attempt(
         &self,
         (id, batch): (BatchId, &Batch),
-        outcome: &AttemptOutcome,
-        counts: bool,
+        ended: &Ended<'_>,
         now: Timestamp,
     ) -> Event {
-        let attempt = batch.attempts + 1;
-        // Retries are for attempts that ended by themselves.
-        let counted = batch.counted_attempts() + u32::from(counts);
+        let Ended { outcome, number, counted, counts } = *ended;
         if let Some(by) = batch.kill()
             && !planted!(KilledTriesAgain)
         {
@@ -71,7 +90,7 @@ impl Batches {
                 let waits = counts && !planted!(RetryIntervalIgnored);
                 let pause = if waits { pause(&batch.definition, id, counted) } else { SignedDuration::ZERO };
                 let at = now.saturating_add(pause).unwrap_or(Timestamp::MAX);
-                Event::Batch(BatchEvent::RetryScheduled { batch: id, attempt: attempt + 1, at })
+                Event::Batch(BatchEvent::RetryScheduled { batch: id, attempt: number + 1, at })
             }
             AttemptResult::Failed | AttemptResult::Killed | AttemptResult::Lost | AttemptResult::TimedOut => {
                 self.batch_end(id, BatchResult::Failed, None, describe(outcome))
@@ -91,7 +110,7 @@ impl Batches {
         let Some(batch) = self.get(&id) else { return Vec::new() };
         let Some((_, worker)) = batch.holder() else { return Vec::new() };
         let (attempt, worker) = (batch.attempts + 1, worker.clone());
-        let mut next = self.after_attempt((id, batch), &outcome, counts, now);
+        let mut next = self.after_attempt((id, batch), &Ended::now(batch, &outcome, counts), now);
         // It had an attempt, whether that is granted or the report at hand implies it.
         if let Event::Batch(BatchEvent::Finished { final_command, .. }) = &mut next {
             *final_command = false;
@@ -117,7 +136,9 @@ impl GroupShard {
             self.judge_by_code(batch, &mut outcome);
         }
         let mut events = self.external_work_at_end(id, token, external);
+        let queried = self.output_queried((id, token), &outcome, false, now);
         events.extend(self.batches.attempt_ended(id, token, (outcome, true), None, now));
+        follow_with(&mut events, queried);
         events
     }
 
@@ -212,6 +233,7 @@ impl GroupShard {
         self.batches.cancelling.remove(&id);
         self.batches.marks.remove(&id);
         self.batches.forget_external_work(id);
+        self.batches.forget_lost_output(id);
         self.dependencies.forget(id);
         self.forget_early(id);
         let Some(batch) = self.batches.get(&id) else { return };
@@ -260,6 +282,13 @@ impl GroupShard {
             self.forget_deleted_parent(parent);
         }
         self.forget_submissions(now);
+    }
+}
+
+/// What follows from the end of an attempt is decided once its output was looked for.
+pub(in crate::group) fn follow_with(ended: &mut [Event], queried: Option<Event>) {
+    if let Some((follows, queried)) = ended.last_mut().zip(queried) {
+        *follows = queried;
     }
 }
 

@@ -8,6 +8,7 @@ pub(in crate::group) mod batch;
 pub(in crate::group) mod excess;
 pub(in crate::group) mod external_work;
 pub(in crate::group) mod finish;
+pub(in crate::group) mod lost_output;
 pub(in crate::group) mod mark;
 pub(in crate::group) mod right;
 pub(in crate::group) mod timeouts;
@@ -22,6 +23,7 @@ use tidemill_model::{Actor, BatchId, BatchResult, RerunPlace, ShardId, Token};
 
 use self::batch::Batch;
 use self::external_work::StartedElsewhere;
+use self::lost_output::LostOutput;
 use self::mark::Mark;
 use self::timeouts::Late;
 use super::Remembered;
@@ -40,6 +42,8 @@ pub(crate) struct Batches {
     marks: BTreeMap<BatchId, Mark>,
     /// What attempts of unfinished ones have started elsewhere; those of which nothing is known are left out.
     external_work: BTreeMap<BatchId, StartedElsewhere>,
+    /// What is looked for of lost attempts, by the batches that wait for that.
+    lost_outputs: BTreeMap<BatchId, LostOutput>,
     /// Those of reruns and cold starts.
     reruns: BTreeMap<BatchId, RerunPlace>,
     /// Those that ended without success and have a time ahead.

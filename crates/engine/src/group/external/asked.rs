@@ -37,7 +37,8 @@ impl GroupShard {
         let behind = self.external.known.wanted.range((behind, Bound::Unbounded));
         let mut wanted = behind.filter_map(|id| self.wanted_external_dependency(*id));
         let external_dependencies = wanted.by_ref().take(limit).collect();
-        LiveAnswer::Wanted { external_dependencies, more: wanted.next().is_some() }
+        let outputs = if after.is_none() { self.batches.wanted_outputs() } else { Vec::new() };
+        LiveAnswer::Wanted { external_dependencies, more: wanted.next().is_some(), outputs }
     }
 
     fn wanted_external_dependency(&self, id: ExternalDependencyId) -> Option<WantedExternalDependency> {

@@ -71,6 +71,7 @@ impl GroupShard {
         self.strays.remove(token);
         self.strays.leave_gap(token.counter());
         self.external.quality_not_due(id);
+        self.batches.forget_lost_output(id);
         if let Some(Phase::Pausing { until, .. }) = self.batches.get(&id).map(|batch| &batch.phase) {
             self.timers.cancel(*until, Timer::Retry(id));
         }

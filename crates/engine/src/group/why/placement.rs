@@ -22,7 +22,7 @@ impl GroupShard {
         Some(Condition::new("disabled", message, Some(since)))
     }
 
-    pub(in crate::group) fn unmet_phase(&self, batch: &Batch) -> Option<Condition> {
+    pub(in crate::group) fn unmet_phase(&self, id: BatchId, batch: &Batch) -> Option<Condition> {
         match &batch.phase {
             Phase::Waiting => None,
             Phase::Pausing { until, after } => {
@@ -32,6 +32,15 @@ impl GroupShard {
                     }
                     PauseAfter::Rejection => {
                         format!("every worker gave it back; it is offered again at {until}")
+                    }
+                    PauseAfter::LostOutput => {
+                        let path = self.batches.lost_output(id).unwrap_or_default();
+                        let message = format!(
+                            "attempt {} was lost; probers look until {until} whether its output path {path} has changed since it \
+                             began, which would be its success",
+                            batch.attempts
+                        );
+                        return Some(self.condition("lost_output", message, batch));
                     }
                 };
                 Some(self.condition("retry_interval", message, batch))

@@ -15,6 +15,7 @@ use crate::decision::Decision;
 use crate::group::GroupShard;
 use crate::group::batches::attempts::rejected;
 use crate::group::batches::batch::{Batch, Phase};
+use crate::group::batches::finish::follow_with;
 
 /// Codes that one attempt can report.
 const MAX_CODES: u8 = 100;
@@ -203,7 +204,9 @@ impl GroupShard {
             self.judge_by_code(batch, &mut outcome);
             let interruption = self.interruption((id, token), worker, (interrupted, &outcome));
             let counts = interruption.is_none();
-            let ended = self.batches.attempt_ended(id, token, (outcome, counts), usage.cloned(), now);
+            let queried = counts.then(|| self.output_queried((id, token), &outcome, true, now)).flatten();
+            let mut ended = self.batches.attempt_ended(id, token, (outcome, counts), usage.cloned(), now);
+            follow_with(&mut ended, queried);
             let external = self.external_work_at_end(id, token, external);
             let before = implied.into_iter().chain(external).chain(interruption);
             return Decision::events(before.chain(ended).collect());

@@ -271,6 +271,13 @@ pub(crate) fn brief(event: &Event, names: &BTreeMap<JobId, String>) -> Option<St
         Event::Attempt(AttemptEvent::ExternalWorkUnconfirmed { batch, token, .. }) => {
             format!("b{} external work of t{} unconfirmed", n(batch.0), n(token.0))
         }
+        Event::Attempt(AttemptEvent::OutputQueried { batch, token, path, since, until }) => {
+            let (since, until) = (time(since), time(until));
+            format!("b{} output of t{} queried: {path} since {since} until {until}", n(batch.0), n(token.0))
+        }
+        Event::Attempt(AttemptEvent::OutputAnswered { batch, token, found }) => {
+            format!("b{} output of t{}: {found:?}", n(batch.0), n(token.0))
+        }
         Event::Attempt(AttemptEvent::Interrupted { batch, token, .. }) => {
             format!("b{} interrupted t{}", n(batch.0), n(token.0))
         }

@@ -11,7 +11,7 @@ use tidemill_cluster::{Config, Submitter, instance_id};
 use tidemill_log::{From, Log, MemoryLog, Readers, Topic, append_wait};
 use tidemill_model::{
     Command, CommandRecord, ExternalDependencyId, LiveAnswer, LiveQuery, Outcome, QualityQuestion, Reply,
-    ShardId, WantedExternalDependency,
+    ShardId, WantedExternalDependency, WantedOutput,
 };
 use tidemill_producers::Outside;
 
@@ -24,6 +24,8 @@ type Decide = dyn Fn(&CommandRecord) -> Outcome + Send + Sync;
 pub(crate) struct Fixture {
     pub(crate) log: MemoryLog,
     pub(crate) external_dependencies: Arc<Mutex<BTreeMap<ShardId, Vec<WantedExternalDependency>>>>,
+    /// Those of the first shard.
+    pub(crate) outputs: Arc<Mutex<Vec<WantedOutput>>>,
     pub(crate) asks: Arc<Mutex<BTreeMap<ShardId, Vec<QualityQuestion>>>>,
     heard: Arc<Mutex<Vec<CommandRecord>>>,
     end: Arc<AtomicBool>,
@@ -36,6 +38,7 @@ impl Fixture {
         let mut fixture = Self {
             log: MemoryLog::new(PARTITIONS),
             external_dependencies: Arc::default(),
+            outputs: Arc::default(),
             asks: Arc::default(),
             heard: Arc::default(),
             end: Arc::default(),
@@ -76,7 +79,7 @@ impl Fixture {
     /// What a process of this name sees of it.
     pub(crate) fn outside(&self, name: &str) -> Outside {
         let (external_dependencies, asks) = (Arc::clone(&self.external_dependencies), Arc::clone(&self.asks));
-        let known = Arc::clone(&self.external_dependencies);
+        let (known, lost) = (Arc::clone(&self.external_dependencies), Arc::clone(&self.outputs));
         let gates = Arc::clone(&self.asks);
         let submitter =
             Submitter::start(Arc::new(self.log.clone()), instance_id(name), Config::default()).unwrap();
@@ -90,7 +93,8 @@ impl Fixture {
                             external_dependencies.lock().unwrap().get(&shard).cloned().unwrap_or_default();
                         let (external_dependencies, more) =
                             page(all, after, limit, |external_dependency| external_dependency.id);
-                        LiveAnswer::Wanted { external_dependencies, more }
+                        let outputs = if after.is_none() { lost.lock().unwrap().clone() } else { Vec::new() };
+                        LiveAnswer::Wanted { external_dependencies, more, outputs }
                     }
                     LiveQuery::WantedQuality { after, limit } => {
                         let all = asks.lock().unwrap().get(&shard).cloned().unwrap_or_default();
