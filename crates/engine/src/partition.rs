@@ -248,6 +248,14 @@ impl Partition {
             self.ids_above = ids_above;
             self.shards.values_mut().for_each(|shard| shard.restored(now, ids_above));
         }
+        if let Event::Partition(PartitionEvent::CommandLossAccepted { .. }) = recorded.event {
+            // What was lost of the log may be the end of the journal, too.
+            for shard in self.shards.values_mut() {
+                if let Shard::Group(group) = shard {
+                    group.hear_all(now);
+                }
+            }
+        }
         self.fault_injection.folds(&recorded.event);
         if let Some(Decided { request: Some(request), outcome, .. }) = decision::decided(&recorded.event) {
             self.answers.keep(request.clone(), outcome);

@@ -148,6 +148,9 @@ pub struct WorkerPresent {
     pub slots: BTreeMap<JobType, SlotUse>,
     /// What that heartbeat says.
     pub status: Option<WorkerStatus>,
+    /// The log has lost its end since it registered: it gets nothing until it registers again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unheard: bool,
     /// Attempts of a lost life of the log that run there.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub strays: Vec<RunningAttempt>,

@@ -21,7 +21,7 @@ pub(super) struct Stray {
     pub(super) worker: WorkerId,
     pub(super) run: (JobId, Timestamp),
     pub(super) is_final: bool,
-    /// Its worker's lease is over, or a person vouched for the worker.
+    /// A person vouched for its worker.
     is_over: bool,
     pub(super) is_to_end: bool,
     pub(super) said: u64,
@@ -222,7 +222,7 @@ fn adopts(command: &Command, id: BatchId, token: Token) -> bool {
 fn is_word_of_end(command: &Command, of: Token, by: &WorkerId) -> bool {
     match command {
         Command::Worker(
-            WorkerCommand::RejectAssignment { token, worker, .. }
+            WorkerCommand::RejectAssignment { token, worker, nonce: Some(_), .. }
             | WorkerCommand::ReportFinished { token, worker, .. },
         ) => (*token, worker) == (of, by),
         _ => false,

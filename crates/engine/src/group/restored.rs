@@ -9,8 +9,8 @@
 //! that nobody asks. However long its worker is silent, no lease ends it: what the worker was told since is lost, too.
 //! It ends as what a group holds does: by its worker's word, or when a person vouches for the worker ([`Self::vouch_ended`]).
 //!
-//! What was granted in what is lost, and runs on, is found when its worker registers ([`super::strays`]). Each worker has to do so, from level 3
-//! on, before anything else is heard of it.
+//! What was granted in what is lost, and runs on, is found when its worker registers ([`super::strays`]). Each worker has to do so before
+//! anything else is heard of it or given to it; strays are on record from level 3 on.
 
 use tidemill_model::{Actor, BatchId, Nonce, Rejection, Timestamp, Token, WorkerEvent, WorkerId};
 
@@ -54,7 +54,7 @@ impl GroupShard {
             self.start_granted(now, id, token, &worker, &incarnation, &unasked());
         }
         self.hold_finals();
-        self.hear_all();
+        self.hear_all(now);
         let holders: Vec<WorkerId> = self.holders().cloned().collect();
         for worker in holders {
             self.workers.turn(now, &worker, |worker| worker.told.hold());

@@ -122,6 +122,7 @@ fn stray_holds_its_logical_time_until_its_worker_has_ended_it() {
 #[test]
 fn stray_is_what_a_lost_life_gave() {
     let (mut world, ids, worker) = restored(3);
+    registers(&mut world, &worker, &[]);
     let ran = world.batch(ids[1], Some(NINE));
     let here = world.played(&worker).last_token();
     ends(&mut world, &worker, here, AttemptResult::Success);
@@ -150,6 +151,7 @@ fn stray_is_what_a_lost_life_gave() {
 #[test]
 fn assignment_beside_a_stray_gets_no_start() {
     let (mut world, ids, worker) = restored(3);
+    registers(&mut world, &worker, &[]);
     world.played(&worker).script = Script::Silent;
     let batch = world.batch(ids[0], Some(NINE));
     let token = world.played(&worker).last_token();
@@ -258,13 +260,142 @@ fn stray_of_a_lost_worker_ends_when_a_person_vouches() {
 /// EXE-10, OPS-5: after a restore a worker has to register before anything else is heard of it, so that what it runs is known.
 #[test]
 fn worker_of_before_a_restore_has_to_register() {
-    for (reads, told) in [(3, "w registered 2\n"), (2, "")] {
+    for reads in [3, 2] {
         let (mut world, _, worker) = restored(reads);
         let heartbeat = world.played(&worker).heartbeat();
         world.say(heartbeat.clone());
-        assert_eq!(world.told(), told, "level {reads}");
+        assert_eq!(world.told(), "w registered 2\n", "level {reads}");
         let again = world.played(&worker).heartbeat();
         world.say(again);
         assert_eq!(world.told(), "", "level {reads}: once");
     }
+}
+
+/// EXE-10: until a worker has registered after a restore nobody knows what it runs, so nothing is assigned to it, and what it was assigned
+/// before gets no start; then it works on.
+#[test]
+fn worker_of_before_a_restore_gets_nothing_until_it_registers() {
+    let mut world = level(3);
+    let more = json!({"max_concurrent": 3, "retries": 0});
+    let ids = world.define(vec![job("a", more)]);
+    let worker = world.worker("w", 2, Script::Silent);
+    world.restored(1 << 16);
+    world.events();
+    let LiveAnswer::Worker(present) =
+        world.partition.answer(GROUP, &LiveQuery::Worker { worker: worker.clone() })
+    else {
+        panic!("the worker is known")
+    };
+    assert!(present.unheard);
+    let batch = world.batch(ids[0], Some(NINE));
+    world.events();
+    assert_eq!(world.why_kinds(batch).len(), 1, "{:?}", world.why(batch));
+    world.played(&worker).script = Script::Run;
+    registers(&mut world, &worker, &[stray(100, ids[0], NINE)]);
+    assert_eq!(world.why_kinds(batch), ["stray"]);
+    let other = world.batch(ids[0], Some(TEN));
+    assert_eq!(world.why_kinds(other), Vec::<String>::new(), "it works again");
+    assert_eq!(world.partition, world.folded());
+}
+
+/// EXE-10: what the next life of a worker names is not ended with what a person has vouched for.
+#[test]
+fn stray_that_the_next_life_names_is_not_ended_with_the_last() {
+    let (mut world, ids, worker) = restored(3);
+    registers(&mut world, &worker, &[stray(100, ids[0], NINE)]);
+    world.lost(&worker);
+    world.played(&worker).script = Script::Silent;
+    world.events();
+    let vouch = WorkerCommand::VouchEnded { worker: worker.clone(), reason: "its host is off".to_owned() };
+    world.send(GROUP, Command::Worker(vouch));
+    let Command::Worker(WorkerCommand::Register(mut registration)) = world.played(&worker).restart() else {
+        panic!("a registration")
+    };
+    registration.running = vec![stray(101, ids[0], TEN)];
+    world.send(GROUP, Command::Worker(WorkerCommand::Register(registration)));
+    world.run();
+    let ended = world.events().into_iter().filter_map(|event| match event {
+        Event::Worker(WorkerEvent::StrayEnded { token, .. }) => Some(token),
+        _ => None,
+    });
+    assert_eq!(ended.collect::<Vec<_>>(), [Token::mint(100, GROUP)]);
+    let held = world.batch(ids[0], Some(TEN));
+    assert_eq!(world.why_kinds(held), ["stray"]);
+    assert_eq!(world.partition, world.folded());
+}
+
+/// EXE-13: what a stray started elsewhere, and nobody confirms to have ended, is for the next attempt of its logical time to end.
+#[test]
+fn unconfirmed_work_of_a_stray_is_passed_on() {
+    let (mut world, ids, worker) = restored(3);
+    let stray = stray(100, ids[0], NINE);
+    registers(&mut world, &worker, &[stray]);
+    world.batch(ids[0], Some(NINE));
+    world.played(&worker).running.remove(&stray.token);
+    let Command::Worker(WorkerCommand::ReportFinished {
+        token, worker: of, outcome, usage, interrupted, ..
+    }) = world.played(&worker).finished(stray.token, AttemptResult::Lost)
+    else {
+        panic!("a report")
+    };
+    let external = Some(Box::new(tidemill_model::ExternalEnd::unknown()));
+    let report = WorkerCommand::ReportFinished { token, worker: of, outcome, usage, interrupted, external };
+    world.say(Command::Worker(report));
+    let named = world.played(&worker).heard.iter().rev().find_map(|message| match message {
+        WorkMessage::Granted { spec, .. } => Some(spec.unconfirmed.clone()),
+        WorkMessage::AssignedWithRight { spec, .. } => Some(spec.unconfirmed.clone()),
+        _ => None,
+    });
+    let named: Vec<Token> = named.unwrap().into_iter().map(|work| work.token).collect();
+    assert_eq!(named, [stray.token]);
+    assert_eq!(world.partition, world.folded());
+}
+
+/// EXE-4, EXE-10: what a stray reported by code is lost, so it does not become an attempt that is judged by that.
+#[test]
+fn stray_that_goes_by_codes_is_not_adopted() {
+    let (mut world, _, worker) = restored(3);
+    let by_code = json!({"type": "shell", "command": "x", "success_check": "user_code"});
+    let ids = world.define(vec![job("c", by_code)]);
+    let stray = stray(100, ids[0], NINE);
+    registers(&mut world, &worker, &[stray]);
+    let batch = world.batch(ids[0], Some(NINE));
+    world.events();
+    assert!(!world.why(batch)[0].message.contains("batch adopt"), "what is refused is no advice");
+    assert!(adopt(&mut world, batch, stray.token, "r").contains("goes by the codes"));
+    assert_eq!(world.told(), "");
+    // A word that was said without a question, in the life that is lost, is no word about it.
+    let early = WorkerCommand::RejectAssignment {
+        token: stray.token,
+        worker: worker.clone(),
+        nonce: None,
+        reason: "its disk was full".to_owned(),
+        lacks_resources: false,
+    };
+    world.say(Command::Worker(early));
+    assert_eq!(world.why_kinds(batch), ["stray"]);
+}
+
+/// EXE-10: a batch that is blocked by a failed parent is so no more once a stray is its attempt.
+#[test]
+fn adopted_stray_unblocks_its_batch() {
+    let (mut world, ids, worker) = restored(3);
+    let child = json!({"parents": [{"job": "g/b"}], "retries": 0});
+    let child = world.define(vec![job("child", child)])[0];
+    registers(&mut world, &worker, &[stray(100, child, NINE)]);
+    world.played(&worker).script = Script::Fail;
+    world.batch(ids[1], Some(NINE));
+    let LiveAnswer::NewestBatch { batch: Some(batch), .. } =
+        world.partition.answer(GROUP, &LiveQuery::NewestBatch { job: child })
+    else {
+        panic!("its parent has generated it")
+    };
+    let told = world.told();
+    if !told.contains("blocked") {
+        panic!("its parent has failed: {told}");
+    }
+    assert_eq!(adopt(&mut world, batch, Token::mint(100, GROUP), "it goes on"), "accepted: Done");
+    let told = world.told();
+    assert!(told.contains("unblocked"), "{told}");
+    assert_eq!(world.partition, world.folded());
 }

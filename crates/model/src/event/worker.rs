@@ -3,7 +3,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tidemill_derive::{Aggregate, vocabulary};
 
 use crate::{
-    Actor, AttemptOutcome, GroupSettings, Incarnation, JobType, LimitsKept, Measure, Reserved,
+    Actor, AttemptOutcome, ExternalEnd, GroupSettings, Incarnation, JobType, LimitsKept, Measure, Reserved,
     RunningAttempt, Token, TypeStatus, WorkerId, WorkerLabel,
 };
 
@@ -144,7 +144,7 @@ pub enum WorkerEvent {
     },
     /// A stray has ended, and holds its logical time no more.
     ///
-    /// Its worker says so, or the worker's lease is over, or a person vouches for the worker.
+    /// Its worker says so, or a person vouches for the worker.
     #[event(kind = "worker.stray_ended", public, level = 3)]
     StrayEnded {
         /// Where it ran.
@@ -153,6 +153,9 @@ pub enum WorkerEvent {
         token: Token,
         /// How it ended, as its worker says; absent: it does not say. It counts for no batch.
         outcome: Option<AttemptOutcome>,
+        /// What it started elsewhere; absent: nothing, and nothing of that is left. What nobody confirms to have ended is for the next attempt
+        /// of its logical time to end.
+        external: Option<Box<ExternalEnd>>,
     },
     /// A client drains a worker, which gets no new work.
     #[event(kind = "worker.drained", public)]

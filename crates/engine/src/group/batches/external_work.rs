@@ -76,6 +76,17 @@ impl Batches {
         }
     }
 
+    /// The same of an attempt of a life of the log that is lost.
+    pub(in crate::group) fn external_work_of_stray(
+        &mut self,
+        id: BatchId,
+        token: Token,
+        ids: &[ExternalWorkId],
+    ) {
+        let work = self.external_work.entry(id).or_default();
+        work.unconfirmed.push(ExternalWork { token, ids: ids.to_vec() });
+    }
+
     /// Its process began: what earlier attempts had started has ended.
     pub(in crate::group) fn earlier_external_work_ended(&mut self, id: BatchId) {
         if let Some(work) = self.external_work.get_mut(&id) {

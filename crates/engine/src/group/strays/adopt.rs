@@ -54,12 +54,21 @@ impl GroupShard {
         if let Some((held, worker)) = batch.holder() {
             return Some(format!("comes too late: batch {id} has attempt {held} on worker {worker}"));
         }
-        let is_shared = self.placement.pools().are_shared(&definition.spec.pools);
-        is_shared.then(|| {
-            "cannot be adopted: its job takes slots of pools that groups share, which need a permit before a start; end it, or \
-             wait for its end"
-                .to_owned()
-        })
+        self.never_adopted(batch).map(str::to_owned)
+    }
+
+    /// Why no stray can become an attempt of this batch.
+    pub(super) fn never_adopted(&self, batch: &Batch) -> Option<&'static str> {
+        if self.placement.pools().are_shared(&batch.definition.spec.pools) {
+            return Some(
+                "cannot be adopted: its job takes slots of pools that groups share, which need a permit before a start; end it, \
+                 or wait for its end",
+            );
+        }
+        batch.ends_by_code().then_some(
+            "cannot be adopted: its job goes by the codes that its program reports, and what it reported so far is lost; end it, \
+             or wait for its end and mark the batch",
+        )
     }
 
     pub(in crate::group) fn stray_adopted(
@@ -84,5 +93,6 @@ impl GroupShard {
         if let Some(job) = self.batches.get(&id).map(|batch| batch.definition.id) {
             self.demote(job);
         }
+        self.reconsider(id);
     }
 }

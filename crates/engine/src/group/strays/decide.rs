@@ -1,6 +1,8 @@
 //! What workers and people say of strays.
 
-use tidemill_model::{Actor, AttemptOutcome, Event, Rejection, Token, WorkMessage, WorkerEvent, WorkerId};
+use tidemill_model::{
+    Actor, AttemptOutcome, Event, ExternalEnd, Rejection, Token, WorkMessage, WorkerEvent, WorkerId,
+};
 
 use super::GroupShard;
 use crate::decision::Decision;
@@ -12,7 +14,7 @@ impl GroupShard {
         &self,
         token: Token,
         worker: &WorkerId,
-        outcome: Option<&AttemptOutcome>,
+        (outcome, external): (Option<&AttemptOutcome>, Option<&ExternalEnd>),
     ) -> Option<Decision> {
         self.strays.of_worker(token, worker)?;
         // No batch gets its values.
@@ -21,8 +23,9 @@ impl GroupShard {
             values: Default::default(),
             ..outcome.clone()
         };
-        let (worker, outcome) = (worker.clone(), outcome.map(said));
-        Some(Decision::of(WorkerEvent::StrayEnded { worker, token, outcome }))
+        let (worker, outcome, external) =
+            (worker.clone(), outcome.map(said), external.cloned().map(Box::new));
+        Some(Decision::of(WorkerEvent::StrayEnded { worker, token, outcome, external }))
     }
 
     /// Its start is no news.
@@ -33,7 +36,8 @@ impl GroupShard {
     /// Nothing of its worker runs any more.
     pub(in crate::group) fn stray_settled(&self, token: Token) -> Option<Event> {
         let worker = self.strays.by_token.get(&token)?.worker.clone();
-        Some(WorkerEvent::StrayEnded { worker, token, outcome: None }.into())
+        let external = Some(Box::new(ExternalEnd::unknown()));
+        Some(WorkerEvent::StrayEnded { worker, token, outcome: None, external }.into())
     }
 
     /// A person has it ended.

@@ -41,18 +41,25 @@ impl GroupShard {
                 || self.strays.has(attempt.token);
             !is_known && self.is_of_lost_life(attempt.token) && seen.insert(attempt.token)
         };
-        let strays: Vec<RunningAttempt> =
-            registration.running.iter().filter(|attempt| is_new(attempt)).take(room).copied().collect();
+        let mut strays: Vec<RunningAttempt> =
+            registration.running.iter().filter(|attempt| is_new(attempt)).copied().collect();
+        let too_many = strays.len().saturating_sub(room);
+        strays.truncate(room);
         if strays.is_empty() {
             return Vec::new();
         }
-        let alarm = self.alarm_of_strays(registration, &strays);
+        let alarm = self.alarm_of_strays(registration, &strays, too_many);
         let (worker, incarnation) = (worker.clone(), registration.incarnation.clone());
         let found = WorkerEvent::StraysFound { worker, incarnation, strays };
         vec![found.into(), alarm]
     }
 
-    fn alarm_of_strays(&self, registration: &Registration, strays: &[RunningAttempt]) -> Event {
+    fn alarm_of_strays(
+        &self,
+        registration: &Registration,
+        strays: &[RunningAttempt],
+        too_many: usize,
+    ) -> Event {
         let named = strays.iter().take(MAX_NAMED).map(|stray| {
             let RunningAttempt { token, job, logical_time, .. } = stray;
             let beside = self.running_of_time(stray).map(|id| format!(", beside batch {id}"));
@@ -63,9 +70,15 @@ impl GroupShard {
             0 => String::new(),
             more => format!(" and {more} more"),
         };
+        let ended = match too_many {
+            0 => String::new(),
+            _ => {
+                format!("; {too_many} beyond the {} that can be held on one worker are ended", bounds::STRAYS)
+            }
+        };
         let Registration { worker, host, .. } = registration;
         let message = format!(
-            "worker {worker} ({host}) runs attempts of a life of the log that is lost: {}{more}; nothing of their logical times \
+            "worker {worker} ({host}) runs attempts of a life of the log that is lost: {}{more}{ended}; nothing of their logical times \
              starts until each of them has ended: adopt it with `tidemill batch adopt`, or end it with `tidemill worker end-stray`",
             named.join(", "),
         );
@@ -82,6 +95,6 @@ impl GroupShard {
     /// A batch of the same logical time that runs, or may run by now.
     fn running_of_time(&self, stray: &RunningAttempt) -> Option<BatchId> {
         let runs = |id: &BatchId| self.batches.get(id).is_some_and(|batch| batch.running_as().is_some());
-        self.batches_of_time((stray.job, stray.logical_time)).into_iter().find(runs)
+        self.batches_of_times(&BTreeSet::from([(stray.job, stray.logical_time)])).into_iter().find(runs)
     }
 }

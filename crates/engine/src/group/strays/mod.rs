@@ -10,8 +10,7 @@
 //! is on record with an alarm, listed in the answer, and goes on.
 //!
 //! *Invariant:* while a stray is on record, no batch of its job and logical time gets into the queue, and none that is assigned without a
-//! right is granted a start. It ends by its worker's word, or as what a group holds does: when its worker's lease is over or a person
-//! vouches for the worker.
+//! right is granted a start. It ends by its worker's word, or when a person vouches for the worker; no lease ends it.
 
 mod adopt;
 mod decide;
@@ -20,7 +19,9 @@ mod found;
 use std::collections::{BTreeMap, BTreeSet};
 
 use tidemill_derive::Stored;
-use tidemill_model::{BatchId, Condition, JobId, RunningAttempt, Timestamp, Token, WorkerId};
+use tidemill_model::{
+    BatchId, Condition, ExternalEnd, Incarnation, JobId, RunningAttempt, Timestamp, Token, WorkerId,
+};
 
 use super::batches::batch::Batch;
 use super::{GroupShard, leave};
@@ -32,6 +33,8 @@ const MAX_GAPS: usize = 64;
 #[derive(Debug, Clone, PartialEq, Stored)]
 pub(crate) struct Stray {
     worker: WorkerId,
+    /// The life of the worker that named it first.
+    incarnation: Incarnation,
     batch: BatchId,
     job: JobId,
     logical_time: Timestamp,
@@ -56,8 +59,6 @@ pub(crate) struct Strays {
     gaps: Vec<(u64, u64)>,
     by_token: BTreeMap<Token, Stray>,
     by_time: BTreeMap<(JobId, Timestamp), BTreeSet<Token>>,
-    /// Workers of before the last restore that have not registered since, so that nobody knows what they run.
-    unheard: BTreeSet<WorkerId>,
 }
 
 impl Strays {
@@ -117,14 +118,9 @@ impl Strays {
         self.by_token.get(&token).is_some_and(|stray| stray.is_to_end)
     }
 
-    /// Whether it must register before anything else is heard of it.
-    pub(in crate::group) fn is_unheard(&self, worker: &WorkerId) -> bool {
-        self.unheard.contains(worker)
-    }
-
-    /// What it runs is known, or it runs nothing.
-    pub(in crate::group) fn heard_of(&mut self, worker: &WorkerId) {
-        self.unheard.remove(worker);
+    /// Whether it was found on a life of its worker that is over, where this is the worker's present one (absent: all are over).
+    pub(in crate::group) fn is_of_dead_life(&self, token: Token, present: Option<&Incarnation>) -> bool {
+        self.by_token.get(&token).is_some_and(|stray| Some(&stray.incarnation) != present)
     }
 
     /// What runs on a worker, for people.
@@ -144,10 +140,13 @@ impl Strays {
 }
 
 impl GroupShard {
-    /// The log was restored: what any of these workers runs is to be heard from itself.
-    pub(in crate::group) fn hear_all(&mut self) {
+    /// The log has lost its end: what any of these workers runs is to be heard from itself.
+    pub(crate) fn hear_all(&mut self, now: Timestamp) {
         let live = self.workers.iter().filter(|(_, worker)| !worker.expired);
-        self.strays.unheard = live.map(|(id, _)| id.clone()).collect();
+        let live: Vec<WorkerId> = live.map(|(id, _)| id.clone()).collect();
+        for worker in live {
+            self.workers.turn(now, &worker, |worker| worker.unheard = true);
+        }
     }
 
     pub(in crate::group) fn stray_is_to_end(&mut self, token: Token) {
@@ -159,7 +158,7 @@ impl GroupShard {
     pub(in crate::group) fn strays_found(
         &mut self,
         now: Timestamp,
-        worker: &WorkerId,
+        (worker, incarnation): (&WorkerId, &Incarnation),
         strays: &[RunningAttempt],
     ) {
         if self.workers.get(worker).is_none() {
@@ -169,8 +168,9 @@ impl GroupShard {
             // It is not minted again.
             self.strays.note_gap(self.batches.tokens_minted(), token.counter());
             self.batches.mint_tokens_above(token.counter());
-            let (worker, since) = (worker.clone(), now);
-            let stray = Stray { worker, batch, job, logical_time, is_final, since, is_to_end: false };
+            let (worker, incarnation, since) = (worker.clone(), incarnation.clone(), now);
+            let is_to_end = false;
+            let stray = Stray { worker, incarnation, batch, job, logical_time, is_final, since, is_to_end };
             self.strays.by_token.insert(token, stray);
             self.strays.by_time.entry((job, logical_time)).or_default().insert(token);
         }
@@ -179,27 +179,39 @@ impl GroupShard {
             // What it was told in the life that is lost, nobody knows.
             worker.told.hold();
         });
-        for time in strays.iter().map(|stray| (stray.job, stray.logical_time)) {
-            for id in self.batches_of_time(time) {
-                self.hold_ready(now, id);
-            }
+        let times = strays.iter().map(|stray| (stray.job, stray.logical_time)).collect();
+        for id in self.batches_of_times(&times) {
+            self.hold_ready(now, id);
         }
     }
 
-    pub(in crate::group) fn stray_ended(&mut self, now: Timestamp, token: Token) {
+    /// What of it may run elsewhere is for the next attempt of its logical time to end.
+    pub(in crate::group) fn stray_ended(
+        &mut self,
+        now: Timestamp,
+        token: Token,
+        external: Option<&ExternalEnd>,
+    ) {
         let Some(Stray { worker, job, logical_time, .. }) = self.strays.remove(token) else { return };
         self.workers.stray_is_gone(now, &worker, token);
         if self.workers.next_unsettled().is_some() {
             self.go_on_settling(&worker);
         }
-        for id in self.batches_of_time((job, logical_time)) {
+        for id in self.batches_of_times(&BTreeSet::from([(job, logical_time)])) {
+            if let Some(external) = external.filter(|external| external.unconfirmed) {
+                self.batches.external_work_of_stray(id, token, &external.ids);
+            }
+            // Whoever had it while the stray held it gave it back for that.
+            if let Some(batch) = self.batches.get_mut(&id) {
+                batch.excluded.clear();
+            }
             self.make_ready(now, id);
         }
     }
 
-    /// Unfinished batches of one logical time. Seldom asked: it looks at all.
-    fn batches_of_time(&self, (job, time): (JobId, Timestamp)) -> Vec<BatchId> {
-        let is_of = |batch: &Batch| batch.definition.id == job && batch.logical_time == time;
+    /// Unfinished batches of these logical times. Seldom asked: it looks at all.
+    fn batches_of_times(&self, times: &BTreeSet<(JobId, Timestamp)>) -> Vec<BatchId> {
+        let is_of = |batch: &Batch| times.contains(&(batch.definition.id, batch.logical_time));
         let mut of: Vec<BatchId> =
             self.batches.iter().filter(|(_, batch)| is_of(batch)).map(|(id, _)| id).collect();
         // Batches come out of a hash table.
@@ -216,12 +228,13 @@ impl GroupShard {
             let host = self.workers.get(&stray.worker).map_or("?", |worker| worker.host.as_str());
             let (worker, of) = (&stray.worker, stray.batch);
             let what = if stray.is_final { "the final command" } else { "an attempt" };
+            let end = format!(
+                "end it with `tidemill worker end-stray {worker} --attempt {token}`, or wait for its end"
+            );
             let advice = match stray.is_to_end {
                 true => "its end was requested".to_owned(),
-                false => format!(
-                    "adopt it with `tidemill batch adopt`, end it with `tidemill worker end-stray {worker} --attempt {token}`, or wait \
-                     for its end"
-                ),
+                false if stray.is_final || self.never_adopted(batch).is_some() => end,
+                false => format!("adopt it with `tidemill batch adopt`, {end}"),
             };
             let message = format!(
                 "{what} of this logical time runs on worker {worker} ({host}) from a life of the log that is lost, as {token} of \

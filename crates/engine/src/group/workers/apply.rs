@@ -25,7 +25,6 @@ impl GroupShard {
             }
             WorkerEvent::LeaseExpired { worker, .. } | WorkerEvent::EndVouched { worker, .. } => {
                 self.workers.turn(now, worker, |worker| worker.expired = true);
-                self.strays.heard_of(worker);
                 self.unsettle(worker, SettleCause::Expired);
             }
             WorkerEvent::LeaseHalfOver { worker, .. } => {
@@ -39,9 +38,13 @@ impl GroupShard {
                 self.workers.turn(now, worker, |worker| worker.expired = true);
                 self.unsettle(worker, SettleCause::Left);
             }
-            WorkerEvent::StraysFound { worker, strays, .. } => self.strays_found(now, worker, strays),
+            WorkerEvent::StraysFound { worker, incarnation, strays } => {
+                self.strays_found(now, (worker, incarnation), strays);
+            }
             WorkerEvent::StrayKillRequested { token, .. } => self.stray_is_to_end(*token),
-            WorkerEvent::StrayEnded { token, .. } => self.stray_ended(now, *token),
+            WorkerEvent::StrayEnded { token, external, .. } => {
+                self.stray_ended(now, *token, external.as_deref());
+            }
             WorkerEvent::Drained { worker } => self.workers.turn(now, worker, |worker| worker.drained = true),
             WorkerEvent::Resumed { worker } => {
                 self.workers.turn(now, worker, |worker| worker.drained = false)

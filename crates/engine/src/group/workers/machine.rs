@@ -40,7 +40,12 @@ impl GroupShard {
         let of = |slots: &Slots| SlotUse { slots: slots.max, used: slots.used };
         let slots = known.slots.iter().map(|(kind, slots)| (kind.clone(), of(slots))).collect();
         let strays = self.strays.on(id).collect();
-        LiveAnswer::Worker(Box::new(WorkerPresent { slots, strays, ..WorkerPresent::default() }))
+        LiveAnswer::Worker(Box::new(WorkerPresent {
+            slots,
+            strays,
+            unheard: known.unheard,
+            ..WorkerPresent::default()
+        }))
     }
 }
 

@@ -36,6 +36,9 @@ pub(crate) struct Worker {
     pub(crate) unready: Option<Box<str>>,
     /// Its process was told to stop.
     pub(crate) leaving: bool,
+    /// The log has lost its end since it registered, so nobody knows what it runs: it has to register before anything else is heard
+    /// of it, or given to it.
+    pub(crate) unheard: bool,
     pub(crate) lost: bool,
     /// People were warned that its lease is half over.
     pub(crate) warned: bool,
@@ -165,6 +168,7 @@ impl Worker {
             && !leaves
             && !self.lost
             && !self.expired
+            && !self.unheard
             && !self.is_overloaded()
             && self.unready.is_none()
     }
@@ -270,7 +274,8 @@ impl Workers {
 
     /// Whether this life of the worker is the registered one, and not lost.
     pub(in crate::group) fn lives(&self, id: &WorkerId, incarnation: &Incarnation) -> bool {
-        self.get(id).is_some_and(|known| known.incarnation == *incarnation && !known.lost && !known.expired)
+        let is_well = |known: &Worker| !known.lost && !known.expired && !known.unheard;
+        self.get(id).is_some_and(|known| known.incarnation == *incarnation && is_well(known))
     }
 
     /// A change at `now` after which it may get new work, or none any more. Its host stays.

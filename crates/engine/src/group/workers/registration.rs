@@ -153,7 +153,7 @@ impl GroupShard {
         let Heartbeat { worker, incarnation, measure, .. } = heartbeat;
         match self.workers.get(worker) {
             // Its registration says what it runs of a life that is lost.
-            Some(_) if self.records_strays() && self.strays.is_unheard(worker) => Decision::nothing()
+            Some(known) if known.unheard => Decision::nothing()
                 .telling(worker, WorkMessage::Unregistered { incarnation: incarnation.clone() }),
             Some(known) if known.incarnation == *incarnation && !known.expired => {
                 let found = || {
@@ -262,6 +262,7 @@ impl GroupShard {
             drained,
             unready,
             leaving,
+            unheard: false,
             lost: false,
             warned: false,
             expired,
@@ -273,7 +274,6 @@ impl GroupShard {
         };
         self.workers.insert(worker.clone(), known);
         self.workers.turn(now, worker, |_| {});
-        self.strays.heard_of(worker);
         match (same_life, self.workers.has_dead_life(worker)) {
             // What its dead life had is ended whoever the worker is now.
             (_, true) => {}

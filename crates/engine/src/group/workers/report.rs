@@ -107,7 +107,9 @@ impl GroupShard {
         if let Some(decision) = self.final_commands.reject_final(token, (worker, nonce), reason) {
             return decision;
         }
-        if let Some(decision) = self.stray_finished(token, worker, None) {
+        // Of what it was granted, a worker says no other; one without a question was said in a life that is lost.
+        let of_stray = nonce.and_then(|_| self.stray_finished(token, worker, (None, None)));
+        if let Some(decision) = of_stray {
             return decision;
         }
         // It may be asked again by one that has not heard that it was taken back.
@@ -176,7 +178,9 @@ impl GroupShard {
     ) -> Decision {
         let recorded = WorkMessage::Recorded { token };
         let of_final = || self.final_commands.final_finished(token, worker, outcome);
-        if let Some(decision) = self.stray_finished(token, worker, Some(outcome)).or_else(of_final) {
+        if let Some(decision) =
+            self.stray_finished(token, worker, (Some(outcome), external)).or_else(of_final)
+        {
             return decision;
         }
         let (id, batch) = match self.holding(token, worker) {

@@ -116,13 +116,16 @@ impl GroupShard {
         worker: &WorkerId,
         unsettled: &'a Unsettled,
     ) -> impl Iterator<Item = (Token, Option<BatchId>)> + 'a {
-        let tokens = self.workers.get(worker).map(|worker| &worker.tokens);
+        let known = self.workers.get(worker);
+        let present = known.filter(|known| !known.expired).map(|known| &known.incarnation);
+        let tokens = known.map(|worker| &worker.tokens);
         let range = (unsettled.from <= unsettled.upto).then_some(unsettled.from..=unsettled.upto);
         let tokens = tokens.zip(range).into_iter().flat_map(|(tokens, range)| tokens.range(range));
-        tokens.filter_map(|token| {
+        tokens.filter_map(move |token| {
             let Some(id) = self.batches.of_token(*token) else {
                 if self.strays.has(*token) {
-                    let ends = unsettled.because.leaves_nothing() || planted!(StrayEndsUnsaid);
+                    let is_dead = self.strays.is_of_dead_life(*token, present);
+                    let ends = unsettled.because.leaves_nothing() && is_dead || planted!(StrayEndsUnsaid);
                     return ends.then_some((*token, None));
                 }
                 let runs_on = self.final_commands.is_granted(*token) && !unsettled.because.leaves_nothing();
