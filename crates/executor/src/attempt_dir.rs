@@ -112,7 +112,7 @@ pub struct ExternalRecord {
     /// Nobody could make sure that all of it has ended.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unconfirmed: bool,
-    /// These states say whether the attempt has succeeded, if there are any.
+    /// These states say whether the attempt has succeeded, if there are any; it has not where they are not all known.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub decides: bool,
 }

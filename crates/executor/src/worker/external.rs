@@ -59,13 +59,10 @@ pub(super) fn known_of(end: &ProcessEnd) -> Option<ExternalEnd> {
         let ids = record.work.keys().take(bounds::EXTERNAL_WORK).cloned().collect();
         ExternalEnd { ids, unconfirmed: record.unconfirmed }
     };
-    match end {
-        ProcessEnd::Recorded(record) | ProcessEnd::Checked { record, .. } => {
-            record.external.as_ref().map(of_record)
-        }
-        ProcessEnd::Judged { record: Some(record), .. } => record.external.as_ref().map(of_record),
-        ProcessEnd::Judged { record: None, .. } | ProcessEnd::Vanished => Some(ExternalEnd::unknown()),
-        ProcessEnd::NotStarted(_) | ProcessEnd::NoRoom(_) | ProcessEnd::Abandoned => None,
+    match (end.record(), end) {
+        (Some(record), _) => record.external.as_ref().map(of_record),
+        (None, ProcessEnd::Judged { .. } | ProcessEnd::Vanished) => Some(ExternalEnd::unknown()),
+        (None, _) => None,
     }
     .filter(|end| *end != ExternalEnd::default())
 }

@@ -49,6 +49,15 @@ pub enum ProcessEnd {
 }
 
 impl ProcessEnd {
+    /// What its shim wrote down, where it did.
+    pub(super) fn record(&self) -> Option<&ExitRecord> {
+        match self {
+            Self::Recorded(record) | Self::Checked { record, .. } => Some(record),
+            Self::Judged { record, .. } => record.as_ref(),
+            Self::NotStarted(_) | Self::NoRoom(_) | Self::Abandoned | Self::Vanished => None,
+        }
+    }
+
     /// Whether it was ended because the worker, or the machine, was stopped.
     pub(super) fn is_by_stop(&self) -> bool {
         matches!(self, Self::Recorded(record) if record.kill_cause == Some(KillCause::WorkerStopped))

@@ -386,25 +386,39 @@ fn lease_end_ends_what_runs_elsewhere_without_a_worker() {
     assert_eq!(cluster.state("application_1_1"), "KILLED");
 }
 
-/// EXE-13: an agent that is killed leaves an end that is not confirmed, and its job goes on to its own end.
-#[test]
-fn killed_agent_leaves_an_end_that_is_not_confirmed() {
-    let mut fixture = Fixture::start(&json!({}));
-    fixture.run(
-        r#"submit application_1_1 "$TIDEMILL_WORK_TAG"; echo $PPID > "$CLUSTER/shim.new"; mv "$CLUSTER/shim.new" "$CLUSTER/shim"
-        until [ -e "$CLUSTER/go" ]; do sleep 0.05; done; exit 0"#,
-    );
-    fixture.hear_found(TOKEN, &["application_1_1"]);
-    let shim = fs::read_to_string(fixture.cluster.path("shim")).unwrap();
+/// Ends the agent of the attempt whose job has written down its shim.
+fn kill_agent(cluster: &Cluster) {
+    let shim = fs::read_to_string(cluster.path("shim")).unwrap();
     let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", shim.trim())).unwrap();
     let is_agent = |pid: &&str| {
         fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim() == "tidemill-agent")
     };
     let agent = children.split_whitespace().find(is_agent).unwrap().parse().unwrap();
     kill_process(Pid::from_raw(agent).unwrap(), Signal::KILL).unwrap();
-    fs::write(fixture.cluster.path("go"), "").unwrap();
-    let (outcome, external) = fixture.end();
-    let expected = ExternalEnd { ids: ids(&["application_1_1"]), unconfirmed: true };
-    assert_eq!((outcome.result, external), (AttemptResult::Success, Some(expected)));
-    fixture.stop();
+}
+
+/// EXE-13: an agent that is killed leaves an end that is not confirmed, and says so. Its job goes on to its own end, which is
+/// a success by the exit code, and none by the final state: nobody has asked for that.
+#[test]
+fn killed_agent_leaves_an_end_that_is_not_confirmed() {
+    for (success, expected) in [("exit_code", AttemptResult::Success), ("final_state", AttemptResult::Lost)] {
+        for submits in ["submit application_1_1 \"$TIDEMILL_WORK_TAG\"", ""] {
+            let mut fixture = Fixture::start(&json!({"success": success}));
+            fixture.run(&format!(
+                r#"{submits}
+                echo $PPID > "$CLUSTER/shim.new"; mv "$CLUSTER/shim.new" "$CLUSTER/shim"
+                until [ -e "$CLUSTER/go" ]; do sleep 0.05; done; exit 0"#
+            ));
+            let known: &[&str] = if submits.is_empty() { &[] } else { &["application_1_1"] };
+            fixture.hear_found(TOKEN, known);
+            until("the shim's number", || fixture.cluster.path("shim").exists().then_some(()));
+            kill_agent(&fixture.cluster);
+            fs::write(fixture.cluster.path("go"), "").unwrap();
+            let (outcome, external) = fixture.end();
+            assert_eq!(external, Some(ExternalEnd { ids: ids(known), unconfirmed: true }));
+            assert_eq!(outcome.result, expected, "{success}: {outcome:?}");
+            assert!(outcome.message.contains("external work has ended is not known"), "{outcome:?}");
+            fixture.stop();
+        }
+    }
 }

@@ -76,7 +76,7 @@ impl Watch {
             let give_up_at_ms = self.disowned_at_ms.map(|at_ms| at_ms.saturating_add(DISOWNED_MS));
             if elsewhere.is_gone() || give_up_at_ms.is_some_and(|at_ms| at_ms <= now_ms) {
                 let work = self.found.iter().map(|id| (id.clone(), None)).collect();
-                return Ok(ExternalRecord { work, unconfirmed: true, decides: false });
+                return Ok(ExternalRecord { work, unconfirmed: true, decides: elsewhere.waits_for_states() });
             }
             let own = self.deadline_ms().filter(|_| self.lasts_elsewhere && self.killing.is_none());
             set_timer(&timer, own.into_iter().chain(line.look_at_ms()).chain(give_up_at_ms).min())?;
