@@ -8,14 +8,14 @@ use std::path::PathBuf;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tidemill_executor::{ExternalState, KillCause, Lease};
+use tidemill_executor::{ExternalState, KillCause, Lease, ShimSpec};
 use tidemill_model::{
     AttemptOutcome, AttemptResult, Command, ExternalEnd, ExternalWork, ExternalWorkId, Registration, RunSpec,
     Token, WorkMessage, WorkerCommand,
 };
 
 use crate::executor::{Executor, Owner, config, spec};
-use crate::shim::{Attempt, TOKEN, boottime_ms, script, until};
+use crate::shim::{self, Attempt, TOKEN, boottime_ms, script, until};
 
 /// `list TAG`, `state ID` and `kill ID`. With a file `down` nothing answers, with `stubborn` a kill has no effect.
 const STAND_IN: &str = r#"
@@ -75,6 +75,15 @@ impl Cluster {
         });
         all.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         all
+    }
+
+    /// What a shim runs whose work carries `tag-1`.
+    fn spec(&self, more: &Value, of: &str) -> ShimSpec {
+        let mut spec = script(&format!("{SUBMIT} {of}"));
+        spec.env.insert("CLUSTER".to_owned(), self.text());
+        let external = json!({"config": self.external_work(more), "tag": "tag-1"});
+        spec.external = Some(serde_json::from_value(external).unwrap());
+        spec
     }
 
     fn state(&self, id: &str) -> String {
@@ -365,14 +374,25 @@ fn commands_run_as_the_account_of_the_job() {
     fixture.stop();
 }
 
+/// EXE-13: what cannot be told since nobody reads it ends neither the agent nor its shim.
+#[test]
+fn agent_whose_complaints_nobody_reads_goes_on() {
+    let cluster = Cluster::new();
+    let spec = cluster.spec(&json!({}), "submit application_1_1 tag-1; exit 0");
+    fs::write(cluster.path("down"), "").unwrap();
+    let attempt = Attempt::start_with(shim::Fixture::start_unread(), &spec);
+    until("several tries", || (cluster.lines("tries").len() >= 4).then_some(()));
+    fs::remove_file(cluster.path("down")).unwrap();
+    let external = until("the end", || attempt.record()).external.unwrap();
+    assert!(!external.unconfirmed, "{external:?}");
+    assert_eq!(cluster.state("application_1_1"), "KILLED");
+}
+
 /// EXE-13, EXE-8: without its worker, a shim whose lease is over ends what runs elsewhere, and writes down that it has.
 #[test]
 fn lease_end_ends_what_runs_elsewhere_without_a_worker() {
     let cluster = Cluster::new();
-    let mut spec = script(&format!("{SUBMIT} submit application_1_1 tag-1; sleep 1000"));
-    spec.env.insert("CLUSTER".to_owned(), cluster.text());
-    let external = json!({"config": cluster.external_work(&json!({})), "tag": "tag-1"});
-    spec.external = Some(serde_json::from_value(external).unwrap());
+    let mut spec = cluster.spec(&json!({}), "submit application_1_1 tag-1; sleep 1000");
     let term_at_ms = boottime_ms() + 2_000;
     spec.lease = Some(Lease { term_at_ms, kill_at_ms: term_at_ms });
     let attempt = Attempt::start(&spec);

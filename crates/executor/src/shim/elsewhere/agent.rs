@@ -15,6 +15,7 @@ use super::{Ending, Said, say};
 use crate::attempt_dir::{AttemptDir, ExternalRecord, ShimExternal, ShimSpec};
 use crate::external_work::{ExternalState, ExternalSuccess, filled};
 use crate::machine::boottime_ms;
+use crate::stderr;
 
 /// From one look at the files of a job to the next, milliseconds.
 const FILES_MS: u64 = 500;
@@ -216,7 +217,7 @@ impl<'a> Agent<'a> {
     /// For the log of the worker; the same once.
     fn complain(&mut self, why: &str) -> bool {
         if self.complaint != why {
-            eprintln!("tidemill shim: external work of {}: {why}", self.external.tag);
+            stderr::say(format_args!("tidemill shim: external work of {}: {why}", self.external.tag));
             why.clone_into(&mut self.complaint);
         }
         false

@@ -13,6 +13,7 @@ use super::super::fork::fork;
 use super::super::{account, tree};
 use crate::attempt_dir::ShimSpec;
 use crate::machine::boottime_ms;
+use crate::stderr;
 
 /// What is kept of either output, bytes; the rest is read and dropped.
 const OUTPUT_MAX: usize = 1 << 20;
@@ -51,7 +52,7 @@ pub(super) fn run(
     let [(stdout, to_stdout), (stderr, to_stderr)] = [pipe()?, pipe()?];
     let child = fork(|| {
         let Err(why) = account::become_command(argv, (spec, user), [&to_stdout, &to_stderr]);
-        eprintln!("{why}");
+        stderr::say(format_args!("{why}"));
         NOT_STARTED
     });
     let child = child.map_err(|error| failed(error.into()))?;
