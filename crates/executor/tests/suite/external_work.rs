@@ -28,6 +28,7 @@ case $1 in
     for app in *; do [ -e "$app/tag" ] && [ "$(cat "$app/tag")" = "$2" ] && echo "$app  some name"; done
     exit 0;;
   state)
+    echo "$2" >> ../asked
     [ -e "$2" ] || { echo "Application with id '$2' doesn't exist" >&2; exit 1; }
     echo "  Name : x"; echo "  Final-State : $(cat "$2/state")";;
   kill)
@@ -49,8 +50,10 @@ impl Cluster {
         fs::create_dir(dir.path().join("apps")).unwrap();
         fs::write(dir.path().join("yarn.sh"), STAND_IN).unwrap();
         fs::write(dir.path().join("who"), "").unwrap();
-        fs::write(dir.path().join("killed"), "").unwrap();
-        for name in ["", "apps", "who", "killed"] {
+        for name in ["killed", "asked"] {
+            fs::write(dir.path().join(name), "").unwrap();
+        }
+        for name in ["", "apps", "who", "killed", "asked"] {
             fs::set_permissions(dir.path().join(name), fs::Permissions::from_mode(0o777)).unwrap();
         }
         Self(dir)
@@ -372,6 +375,26 @@ fn commands_run_as_the_account_of_the_job() {
     let who = fixture.cluster.lines("who");
     assert!(!who.is_empty() && who.iter().all(|who| who == "nobody"), "{who:?}");
     fixture.stop();
+}
+
+/// EXE-13: what a cluster does not know yet, or not for a while, is asked for again, and ended once `list` names it.
+#[test]
+fn work_that_was_gone_and_is_listed_later_is_ended() {
+    let cluster = Cluster::new();
+    let more = json!({"settle_ms": 1_000});
+    let report = "printf 'application_1_1\\napplication_2_2\\n' >> ../work_ids; sleep 1000";
+    let spec = cluster.spec(&more, report);
+    let mut attempt = Attempt::start(&spec);
+    until("the report", || {
+        fs::read_to_string(attempt.path("work_ids")).is_ok_and(|text| text.lines().count() == 2).then_some(())
+    });
+    attempt.order("kill 0 asked");
+    until("a first round", || cluster.lines("asked").contains(&"application_2_2".to_owned()).then_some(()));
+    cluster.submit("application_1_1", "tag-1");
+    cluster.submit("application_2_2", "not-listed");
+    let record = until("the end", || attempt.record());
+    assert_eq!(cluster.state("application_1_1"), "KILLED", "{record:?}");
+    assert_eq!(cluster.state("application_2_2"), "KILLED", "{record:?}");
 }
 
 /// EXE-13: what cannot be told since nobody reads it ends neither the agent nor its shim.

@@ -129,18 +129,20 @@ impl<'a> Agent<'a> {
     }
 
     /// Returns once all is known to have ended: `list` has named nothing else, and each id has ended by the word of `state`. Where
-    /// the job was killed, that has to be so twice, for a submission may have been on its way.
+    /// the job was killed, that has to be so twice, for a submission may have been on its way. What is gone is asked for in every
+    /// round: a cluster may know late, or again, what it did not know before.
     fn end(&mut self, tags: &[&str], work: &mut Work) -> io::Result<()> {
         let is_own = *tags == [self.external.tag.as_str()];
         let mut pause_ms = *ROUND_MS.start();
         let mut quiet = 0;
         loop {
             let before = work.len();
-            let is_listed = self.list(tags, work);
+            let listed = self.list(tags, work);
             if is_own {
                 self.tell_found(work)?;
             }
-            let all_ended = self.ask_all(work) && is_listed;
+            let is_listed = listed.is_some();
+            let all_ended = self.ask_all(work, &listed.unwrap_or_default()) && is_listed;
             quiet = if all_ended && work.len() == before { quiet + 1 } else { 0 };
             if all_ended && (self.ending != Some(Ending::Kill) || quiet >= 2) {
                 return Ok(());
@@ -157,27 +159,39 @@ impl<'a> Agent<'a> {
         }
     }
 
-    /// Adds what carries a tag. Says whether that is known.
-    fn list(&mut self, tags: &[&str], work: &mut Work) -> bool {
+    /// Adds what carries a tag, and gives it, where that is known.
+    fn list(&mut self, tags: &[&str], work: &mut Work) -> Option<BTreeSet<ExternalWorkId>> {
         let config = &self.external.config;
+        let mut listed = BTreeSet::new();
         if config.list.is_empty() {
-            return true;
+            return Some(listed);
         }
         for tag in tags {
-            match self.run_command(&filled(&config.list, "{tag}", tag)) {
-                Ok(printed) if printed.is_success => add(work, config.ids_in(&printed.stdout)),
-                Ok(printed) => return self.complain(&printed.reason()),
-                Err(why) => return self.complain(&why),
-            }
+            let failed = match self.run_command(&filled(&config.list, "{tag}", tag)) {
+                Ok(printed) if printed.is_success => {
+                    listed.extend(config.ids_in(&printed.stdout));
+                    continue;
+                }
+                Ok(printed) => printed.reason(),
+                Err(why) => why,
+            };
+            self.complain(&failed);
+            return None;
         }
-        true
+        add(work, listed.iter().cloned());
+        Some(listed)
     }
 
-    /// Asks for all that is not known to have ended. Says whether nothing is left.
-    fn ask_all(&mut self, work: &mut Work) -> bool {
+    /// Asks for all that is not known to have ended. Says whether nothing is left. What was just listed is not gone.
+    fn ask_all(&mut self, work: &mut Work, listed: &BTreeSet<ExternalWorkId>) -> bool {
         let mut all_ended = true;
-        for (id, state) in work.iter_mut().filter(|(_, state)| state.is_none()) {
+        let is_open = |state: &Option<ExternalState>| matches!(state, None | Some(ExternalState::Gone));
+        for (id, state) in work.iter_mut().filter(|(_, state)| is_open(state)) {
             *state = self.ask(id);
+            if *state == Some(ExternalState::Gone) && listed.contains(id) {
+                self.complain(&format!("`list` names {id}, and `state` says that it is gone"));
+                *state = None;
+            }
             all_ended &= state.is_some();
         }
         all_ended
@@ -215,12 +229,11 @@ impl<'a> Agent<'a> {
     }
 
     /// For the log of the worker; the same once.
-    fn complain(&mut self, why: &str) -> bool {
+    fn complain(&mut self, why: &str) {
         if self.complaint != why {
             stderr::say(format_args!("tidemill shim: external work of {}: {why}", self.external.tag));
             why.clone_into(&mut self.complaint);
         }
-        false
     }
 
     fn tell_found(&mut self, work: &Work) -> io::Result<()> {
