@@ -24,6 +24,7 @@ id -un >> ../who
 if [ -e ../down ]; then echo tried >> ../tries; echo "Connection refused" >&2; exit 1; fi
 case $1 in
   list)
+    [ -e ../noisy ] && head -c 1100000 /dev/zero | tr '\\0' x | fold
     echo "Total number of applications:"
     for app in *; do [ -e "$app/tag" ] && [ "$(cat "$app/tag")" = "$2" ] && echo "$app  some name"; done
     exit 0;;
@@ -395,6 +396,36 @@ fn work_that_was_gone_and_is_listed_later_is_ended() {
     let record = until("the end", || attempt.record());
     assert_eq!(cluster.state("application_1_1"), "KILLED", "{record:?}");
     assert_eq!(cluster.state("application_2_2"), "KILLED", "{record:?}");
+}
+
+/// EXE-13: all of what a job reports is ended, also where that is more than stands on record.
+#[test]
+fn more_than_is_on_record_is_ended() {
+    let cluster = Cluster::new();
+    let submits = "for n in $(seq 120); do submit application_1_$n other; echo application_1_$n >> ../work_ids; done; exit 0";
+    let attempt = Attempt::start(&cluster.spec(&json!({}), submits));
+    let external = until("the end", || attempt.record()).external.unwrap();
+    assert_eq!((external.work.len(), external.unconfirmed), (120, false));
+    let left = |number: &u32| cluster.state(&format!("application_1_{number}")) != "KILLED";
+    assert_eq!((1..=120).find(left), None);
+}
+
+/// EXE-13: where more is reported, or listed, than can be read, the end is not confirmed.
+#[test]
+fn what_is_beyond_a_bound_is_not_confirmed() {
+    let too_long = "yes application_1_1 | head -n 20000 >> ../work_ids; exit 0";
+    let no_file = "mkdir ../work_ids; exit 0";
+    for (of, is_noisy) in [(too_long, false), (no_file, false), ("exit 0", true), ("exit 0", false)] {
+        let cluster = Cluster::new();
+        cluster.submit("application_1_1", "tag-1");
+        if is_noisy {
+            fs::write(cluster.path("noisy"), "").unwrap();
+        }
+        let attempt = Attempt::start(&cluster.spec(&json!({}), of));
+        let external = until("the end", || attempt.record()).external.unwrap();
+        assert_eq!(external.unconfirmed, is_noisy || of != "exit 0", "{of}: {external:?}");
+        assert_eq!(cluster.state("application_1_1") == "KILLED", !is_noisy, "{of}: {external:?}");
+    }
 }
 
 /// EXE-13: what cannot be told since nobody reads it ends neither the agent nor its shim.

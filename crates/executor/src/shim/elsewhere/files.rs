@@ -1,17 +1,17 @@
 //! Ids that a job reports in its file, and those that lines of its output name.
 
 use std::fs::File;
-use std::io::{Read as _, Seek as _, SeekFrom};
+use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use tidemill_model::{ExternalWorkId, bounds};
+use tidemill_model::ExternalWorkId;
 
 use crate::attempt_dir::AttemptDir;
 use crate::external_work::{ExternalWorkConfig, Pattern};
 use crate::plain_file;
 
-/// Longest file of ids that is read, bytes: more than its most ids take.
-const REPORT_MAX_BYTES: u64 = 64 << 10;
+/// So much of the file of ids is read, bytes: more than a thousand of the longest take.
+const REPORT_MAX_BYTES: u64 = 256 << 10;
 /// Longest line that can name an id, bytes.
 const LINE_MAX: usize = 4 << 10;
 const CHUNK: usize = 64 << 10;
@@ -30,9 +30,9 @@ impl<'a> Files<'a> {
         Self { report: dir.work_ids(), config, pattern, logs }
     }
 
-    /// The ids that stand there. A line that is not whole counts once nobody writes any more.
-    pub(super) fn ids(&mut self, is_over: bool) -> Vec<ExternalWorkId> {
-        let mut ids = self.reported(is_over);
+    /// The ids in lines of the output that were not read yet. A line that is not whole counts once nobody writes any more.
+    pub(super) fn printed(&mut self, is_over: bool) -> Vec<ExternalWorkId> {
+        let mut ids = Vec::new();
         let Self { config, pattern, logs, .. } = self;
         if let Some(pattern) = pattern {
             for log in logs {
@@ -44,18 +44,31 @@ impl<'a> Files<'a> {
         ids
     }
 
-    fn reported(&self, is_over: bool) -> Vec<ExternalWorkId> {
-        // One that is too long, or no plain file, names nothing.
-        let Ok(bytes) = plain_file::read(&self.report, REPORT_MAX_BYTES) else { return Vec::new() };
-        let end = if is_over { bytes.len() } else { whole(&bytes) };
+    /// All that the job has reported so far.
+    pub(super) fn reported(&self, is_over: bool) -> Report {
+        let mut bytes = Vec::new();
+        let read = plain_file::open(&self.report)
+            .and_then(|file| file.take(REPORT_MAX_BYTES + 1).read_to_end(&mut bytes));
+        let is_cut = match read {
+            Ok(_) => bytes.len() as u64 > REPORT_MAX_BYTES,
+            Err(error) => error.kind() != io::ErrorKind::NotFound,
+        };
+        let end = if is_over && !is_cut { bytes.len() } else { whole(&bytes) };
         let text = String::from_utf8_lossy(&bytes[..end]);
-        let ids = text.lines().filter_map(|line| self.config.id(line.trim()));
-        ids.take(bounds::EXTERNAL_WORK).collect()
+        let ids = text.lines().filter_map(|line| self.config.id(line.trim())).collect();
+        Report { ids, is_whole: !is_cut }
     }
 }
 
+/// What stands in the file of ids.
+pub(super) struct Report {
+    pub(super) ids: Vec<ExternalWorkId>,
+    /// There is no more that could not be read.
+    pub(super) is_whole: bool,
+}
+
 /// How much of it is whole lines.
-fn whole(bytes: &[u8]) -> usize {
+pub(super) fn whole(bytes: &[u8]) -> usize {
     bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1)
 }
 

@@ -14,6 +14,7 @@
 mod agent;
 mod command;
 mod files;
+mod work;
 
 use std::io;
 use std::os::unix::net::UnixStream;
