@@ -118,10 +118,15 @@ impl Run<'_, '_> {
         let heard = (&mut *line, signals, &mut output);
         watch::until_empty(&mut watch, main, guard, heard, elsewhere.as_deref_mut())?;
         let outputs = output.finish();
-        let external = match elsewhere {
+        let mut external = match elsewhere {
             Some(elsewhere) => Some(watch.until_ended_elsewhere(guard, (line, signals), elsewhere)?),
             None => None,
         };
+        let names_ids = spec.external.as_ref().is_some_and(|external| external.config.pattern.is_some());
+        if names_ids && outputs.iter().any(|output| output.dropped_bytes > 0) {
+            // What is missing may name more.
+            external.iter_mut().for_each(|external| external.unconfirmed = true);
+        }
         guard.printed(outputs, spec.output_max_bytes);
         let [stdout, stderr] = outputs;
         Ok(ExitRecord { stdout, stderr, external, ..watch.record() })

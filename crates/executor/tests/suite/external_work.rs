@@ -361,6 +361,33 @@ fn pattern_finds_submissions_and_nothing_else() {
     fixture.stop();
 }
 
+/// EXE-13: what is cut names no stranger: a last line without its end, in the output and in the report, and a line that the limit of the
+/// output cuts. What is missing is not confirmed.
+#[test]
+fn cut_line_names_nothing() {
+    let pattern = json!({"pattern": "* INFO Client: Submitted application {id}"});
+    let line = "echo '1 INFO Client: Submitted application application_1_10'";
+    for (of, output_max_bytes, is_missing) in [
+        ("printf '1 INFO Client: Submitted application application_1_1'; exit 0".to_owned(), None, false),
+        ("printf application_1_1 >> ../work_ids; exit 0".to_owned(), None, true),
+        // Its head ends in the id.
+        (format!("{line}; yes | head -n 200; exit 0"), Some(2 * 52), true),
+        (format!("{line}; exit 0"), None, false),
+    ] {
+        let cluster = Cluster::new();
+        cluster.submit("application_1_1", "other");
+        let attempt = Attempt::start(&ShimSpec { output_max_bytes, ..cluster.spec(&pattern, &of) });
+        let external = until("the end", || attempt.record()).external.unwrap();
+        assert_eq!(
+            (cluster.state("application_1_1").as_str(), external.unconfirmed),
+            ("UNDEFINED", is_missing),
+            "{of}"
+        );
+        let found = external.work.contains_key(&ids(&["application_1_10"])[0]);
+        assert_eq!(found, !is_missing && of.contains("1_10"), "{of}: {external:?}");
+    }
+}
+
 /// EXE-13, EXE-2: the commands run as the account of the job, with its environment; its file of ids is its own.
 #[test]
 fn commands_run_as_the_account_of_the_job() {

@@ -124,9 +124,9 @@ impl<'a> Agent<'a> {
             let until_list_ms = list_at_ms.saturating_sub(boottime_ms());
             self.pause(FILES_MS.min(until_list_ms.max(1)))?;
             let mut work = std::mem::take(&mut self.work);
-            self.has_dropped |= !work.add(self.files.printed(false));
+            self.has_dropped |= !work.add(self.files.printed());
             // What is left out is there at the end, too.
-            work.add(self.files.reported(false).ids);
+            work.add(self.files.reported().ids);
             if boottime_ms() >= list_at_ms && self.ending.is_none() {
                 work.add(self.list(&[&self.external.tag]).unwrap_or_default().ids);
                 list_ms = list_ms.saturating_mul(2).min(look_ms);
@@ -141,7 +141,7 @@ impl<'a> Agent<'a> {
     /// No process of the job is left: waits for the end of what runs elsewhere, or brings it about.
     fn settle(&mut self) -> io::Result<ExternalRecord> {
         let mut work = std::mem::take(&mut self.work);
-        self.has_dropped |= !work.add(self.files.printed(true));
+        self.has_dropped |= !work.add(self.files.last_printed());
         let is_known = self.end(&[&self.external.tag], &mut work)?;
         let decides = self.external.config.success == ExternalSuccess::FinalState;
         let unconfirmed = !is_known || self.has_dropped;
@@ -149,7 +149,7 @@ impl<'a> Agent<'a> {
     }
 
     /// Returns once all is known to have ended: `list` has named nothing else, and each id has ended by the word of `state`. Where
-    /// the job was killed, that has to be so twice, for a submission may have been on its way. What is gone is asked for in every
+    /// a submission may have been on its way, that has to be so twice. What is gone is asked for in every
     /// round: a cluster may know late, or again, what it did not know before. Says whether that is all: there may be more than can be
     /// taken in.
     fn end(&mut self, tags: &[&str], work: &mut Work) -> io::Result<bool> {
@@ -163,7 +163,7 @@ impl<'a> Agent<'a> {
             let Listed { ids: listed, mut is_cut } = listed.unwrap_or_default();
             let mut has_room = work.add(listed.iter().cloned());
             if is_own {
-                let report = self.files.reported(true);
+                let report = self.files.reported();
                 has_room &= work.add(report.ids);
                 is_cut |= !report.is_whole;
                 self.tell_found(work)?;
