@@ -27,7 +27,7 @@ case $1 in
     [ -e ../noisy ] && head -c 1100000 /dev/zero | tr '\\0' x | fold
     echo "Total number of applications:"
     for app in *; do [ -e "$app/tag" ] && [ "$(cat "$app/tag")" = "$2" ] && echo "$app  some name"; done
-    exit 0;;
+    echo >> ../listed; exit 0;;
   state)
     echo "$2" >> ../asked
     [ -e "$2" ] || { echo "Application with id '$2' doesn't exist" >&2; exit 1; }
@@ -403,6 +403,20 @@ fn commands_run_as_the_account_of_the_job() {
     let who = fixture.cluster.lines("who");
     assert!(!who.is_empty() && who.iter().all(|who| who == "nobody"), "{who:?}");
     fixture.stop();
+}
+
+/// EXE-13: a submission that was on its way when its process was killed turns up later, and is ended: where the kernel or the shim killed
+/// it, or where the job has failed.
+#[test]
+fn submission_that_was_on_its_way_is_ended() {
+    for of in ["kill -9 $$", "sleep 1000 & exit 0", "exit 1"] {
+        let cluster = Cluster::new();
+        let attempt = Attempt::start(&cluster.spec(&json!({"settle_ms": 1_500}), of));
+        until("a first look", || cluster.path("listed").exists().then_some(()));
+        cluster.submit("application_1_1", "tag-1");
+        let external = until("the end", || attempt.record()).external.unwrap();
+        assert_eq!(cluster.state("application_1_1"), "KILLED", "{of}: {external:?}");
+    }
 }
 
 /// EXE-13: what a cluster does not know yet, or not for a while, is asked for again, and ended once `list` names it.

@@ -12,7 +12,7 @@ use tidemill_model::{ExternalWorkId, bounds};
 use super::command::{self, timespec};
 use super::files::Files;
 use super::work::Work;
-use super::{Ending, Said, say};
+use super::{Ending, LATE, Said, say};
 use crate::attempt_dir::{AttemptDir, ExternalRecord, ShimExternal, ShimSpec};
 use crate::external_work::{ExternalState, ExternalSuccess, filled};
 use crate::machine::boottime_ms;
@@ -47,6 +47,8 @@ pub(super) struct Agent<'a> {
     /// Those that the shim was told of.
     told: BTreeSet<ExternalWorkId>,
     ending: Option<Ending>,
+    /// A submission may still be on its way.
+    may_be_late: bool,
     orders: Vec<u8>,
     /// Output of the job has named work that there was no room for.
     has_dropped: bool,
@@ -72,6 +74,7 @@ impl<'a> Agent<'a> {
             work: Work::default(),
             told: BTreeSet::new(),
             ending: None,
+            may_be_late: false,
             orders: Vec::new(),
             has_dropped: false,
             complaints: BTreeSet::new(),
@@ -175,7 +178,8 @@ impl<'a> Agent<'a> {
             }
             let all_ended = has_ended && is_listed;
             quiet = if all_ended && work.len() == before { quiet + 1 } else { 0 };
-            if all_ended && (self.ending != Some(Ending::Kill) || quiet >= 2) {
+            let has_to_be_quiet = self.may_be_late || self.ending == Some(Ending::Kill);
+            if all_ended && (!has_to_be_quiet || quiet >= 2) {
                 return Ok(has_room && !is_cut);
             }
             if all_ended {
@@ -304,6 +308,7 @@ impl<'a> Agent<'a> {
         while let Some(end) = self.orders.iter().position(|byte| *byte == b'\n') {
             let line: Vec<u8> = self.orders.drain(..=end).collect();
             let word = String::from_utf8_lossy(&line);
+            self.may_be_late |= word.trim() == LATE;
             let all = [Ending::Settle, Ending::End, Ending::Kill];
             if let Some(ending) = all.into_iter().find(|ending| ending.as_str() == word.trim()) {
                 self.ending = self.ending.max(Some(ending));
