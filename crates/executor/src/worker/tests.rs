@@ -685,11 +685,23 @@ fn stopping_worker_that_keeps_jobs_leaves_what_runs() {
         heartbeat: leaving, its jobs stay
         exit
     "#]]);
+    // What starts may wait for the end of work elsewhere, for ever.
     keeping().after(&["assigned 9 shell", "granted 9 shell for i-1-2"]).check(expect![[r#"
         > stop
         heartbeat: leaving, its jobs stay
         > tick 90000
         heartbeat: leaving, its jobs stay
+        kill 9, grace 10000, worker_stopped
+        > killed 9 worker_stopped
+        report 9 Lost, interrupted: killed because the worker was stopped
+        > recorded 9
+        forget 9
+    "#]]);
+    keeping().after(&["assigned 9 shell", "granted 9 shell for i-1-2"]).check(expect![[r#"
+        > stop
+        heartbeat: leaving, its jobs stay
+        > tick 20000
+        kill 9, grace 10000, worker_stopped
         > stop
         kill 8, grace 0, worker_stopped
         kill 9, grace 0, worker_stopped
