@@ -120,16 +120,25 @@ struct Fixture {
 
 impl Fixture {
     fn start(more: &Value) -> Self {
+        Self::start_with(more, |_| ())
+    }
+
+    /// With a type that starts nothing elsewhere, too.
+    fn start_with(more: &Value, change: impl FnOnce(&mut Value)) -> Self {
         let (dir, mut owner, cluster) = (TempDir::new().unwrap(), Owner::new(), Cluster::new());
         // An account of a job has to pass through.
         fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o711)).unwrap();
         let mut config = config(dir.path());
         config.heartbeat_ms = 100;
-        let of_type = json!({
+        let mut of_type = json!({
             "command": ["/bin/sh", "{script}"], "env": {"CLUSTER": cluster.text()},
             "external_work": cluster.external_work(more),
         });
+        change(&mut of_type);
         config.types.insert("shell".try_into().unwrap(), serde_json::from_value(of_type).unwrap());
+        let plain = json!({"command": ["/bin/sh", "{script}"]});
+        config.types.insert("plain".try_into().unwrap(), serde_json::from_value(plain).unwrap());
+        config.slots.insert("plain".try_into().unwrap(), 4);
         let executor = Executor::start(&owner, config);
         let me = owner.hear_registration();
         owner.welcome(&me, Vec::new());
@@ -305,9 +314,18 @@ fn next_attempt_ends_what_a_killed_shim_has_left_before_it_begins() {
     );
     fixture.hear_found(TOKEN, &["application_1_1", "application_1_2"]);
     let shim = fs::read_to_string(fixture.cluster.path("shim")).unwrap().trim().parse().unwrap();
+    kill_process(Pid::from_raw(shim).unwrap(), Signal::STOP).unwrap();
+    use std::io::Write as _;
+    let report = fixture.dir.path().join(format!("attempts/{TOKEN}/work_ids"));
+    writeln!(fs::OpenOptions::new().append(true).open(report).unwrap(), "application_1_3\nno_id").unwrap();
     kill_process(Pid::from_raw(shim).unwrap(), Signal::KILL).unwrap();
     let (outcome, external) = fixture.end();
-    assert_eq!((outcome.result, external), (AttemptResult::Lost, Some(ExternalEnd::unknown())));
+    let external = external.unwrap();
+    // The last one was reported when nobody looked any more.
+    let mut known = external.ids.clone();
+    known.sort();
+    assert_eq!(known, ids(&["application_1_1", "application_1_2", "application_1_3"]));
+    assert_eq!((outcome.result, external.unconfirmed), (AttemptResult::Lost, true));
     assert_eq!(fixture.cluster.state("application_1_1"), "UNDEFINED");
 
     let next = Token(8193);

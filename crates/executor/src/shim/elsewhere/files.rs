@@ -1,24 +1,22 @@
 //! Ids that a job reports in its file, and those that lines of its output name.
 
 use std::fs::File;
-use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use tidemill_model::ExternalWorkId;
 
-use crate::attempt_dir::AttemptDir;
+use crate::attempt_dir::{AttemptDir, ReportedWork};
 use crate::external_work::{ExternalWorkConfig, Pattern};
 use crate::plain_file;
 use crate::shim::output::GAP_MARK;
 
-/// So much of the file of ids is read, bytes: more than a thousand of the longest take.
-const REPORT_MAX_BYTES: u64 = 256 << 10;
 /// Longest line that can name an id, bytes.
 const LINE_MAX: usize = 4 << 10;
 const CHUNK: usize = 64 << 10;
 
 pub(super) struct Files<'a> {
-    report: PathBuf,
+    dir: AttemptDir,
     config: &'a ExternalWorkConfig,
     pattern: Option<Pattern<'a>>,
     logs: Vec<LogLines>,
@@ -28,7 +26,7 @@ impl<'a> Files<'a> {
     pub(super) fn new(dir: &AttemptDir, config: &'a ExternalWorkConfig) -> Self {
         let pattern = config.pattern.as_deref().and_then(Pattern::parse);
         let logs = pattern.iter().flat_map(|_| [dir.stdout(), dir.stderr()]).map(LogLines::new).collect();
-        Self { report: dir.work_ids(), config, pattern, logs }
+        Self { dir: dir.clone(), config, pattern, logs }
     }
 
     /// The ids in lines of the output that were not read yet.
@@ -54,19 +52,11 @@ impl<'a> Files<'a> {
         ids
     }
 
-    /// All that the job has reported so far. A line counts with its end: what is cut may be another id.
+    /// All that the job has reported so far.
     pub(super) fn reported(&self) -> Report {
-        let mut bytes = Vec::new();
-        let read = plain_file::open(&self.report)
-            .and_then(|file| file.take(REPORT_MAX_BYTES + 1).read_to_end(&mut bytes));
-        let is_cut = match read {
-            Ok(_) => bytes.len() as u64 > REPORT_MAX_BYTES,
-            Err(error) => error.kind() != io::ErrorKind::NotFound,
-        };
-        let end = whole(&bytes);
-        let text = String::from_utf8_lossy(&bytes[..end]);
-        let ids = text.lines().filter_map(|line| self.config.id(line.trim())).collect();
-        Report { ids, is_whole: !is_cut && end == bytes.len() }
+        let ReportedWork { lines, is_whole } = self.dir.reported_work();
+        let ids = lines.lines().filter_map(|line| self.config.id(line.trim())).collect();
+        Report { ids, is_whole }
     }
 }
 
