@@ -40,7 +40,7 @@ pub enum ProcessEnd {
     },
     /// It was not started, and never will be.
     NotStarted(String),
-    /// The same, and it is no fault of the attempt: nothing of it could be written down here.
+    /// The same, and it is no fault of the attempt: nothing of it could be written down here, or what has to come before it cannot be done here.
     NoRoom(String),
     /// An earlier life of the worker ended before it was started, and now it never will be.
     Abandoned,

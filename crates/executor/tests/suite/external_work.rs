@@ -357,6 +357,28 @@ fn attempt_does_not_begin_while_earlier_work_is_not_confirmed() {
     fixture.stop();
 }
 
+/// EXE-13: a worker whose type cannot end what earlier attempts have left gives the attempt back, and says why; where nothing is named,
+/// there is nothing to end.
+#[test]
+fn worker_that_cannot_end_earlier_work_gives_the_attempt_back() {
+    let mut fixture = Fixture::start(&json!({}));
+    let left = |token| vec![ExternalWork { token, ids: ids(&["application_1_1"]) }];
+    let run = spec(TOKEN, "plain", "exit 0");
+    fixture.owner.grant(&fixture.me, &RunSpec { unconfirmed: left(Token(2)), ..run.clone() });
+    let Command::Worker(WorkerCommand::RejectAssignment { token: TOKEN, reason, .. }) = fixture.owner.hear()
+    else {
+        panic!("it is not given back")
+    };
+    assert!(reason.contains("application_1_1") && reason.contains("type plain"), "{reason}");
+    let next = Token(8193);
+    let unconfirmed = vec![ExternalWork { token: Token(2), ids: Vec::new() }];
+    fixture.owner.grant(&fixture.me, &RunSpec { token: next, unconfirmed, ..run });
+    fixture.owner.hear_started(next);
+    fixture.owner.hear_finished(next);
+    fixture.owner.say(&fixture.me, &WorkMessage::Recorded { token: next });
+    fixture.stop();
+}
+
 /// EXE-13: lines of the output count only where the type asks for it, and only whole ones that are so.
 #[test]
 fn pattern_finds_submissions_and_nothing_else() {
