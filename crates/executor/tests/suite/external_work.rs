@@ -34,6 +34,7 @@ case $1 in
     echo "  Name : x"; echo "  Final-State : $(cat "$2/state")";;
   kill)
     echo "$2" >> ../killed
+    [ -e ../refuses ] && { echo "not allowed" >&2; exit 1; }
     [ -e ../stubborn ] || [ "$(cat "$2/state")" != UNDEFINED ] || echo KILLED > "$2/state";;
 esac
 "#;
@@ -507,6 +508,23 @@ fn what_is_beyond_a_bound_is_not_confirmed() {
         assert_eq!(external.unconfirmed, is_noisy || of != "exit 0", "{of}: {external:?}");
         assert_eq!(cluster.state("application_1_1") == "KILLED", !is_noisy, "{of}: {external:?}");
     }
+}
+
+/// EXE-13: why a `kill` has failed is told, once.
+#[test]
+fn failed_kill_says_why() {
+    let cluster = Cluster::new();
+    fs::write(cluster.path("refuses"), "").unwrap();
+    let log = cluster.path("log");
+    let fixture = shim::Fixture::start_into(&format!("| cat > '{}'", log.display()));
+    let attempt =
+        Attempt::start_with(fixture, &cluster.spec(&json!({}), "submit application_1_1 tag-1; exit 0"));
+    until("several kills", || (cluster.lines("killed").len() >= 3).then_some(()));
+    fs::remove_file(cluster.path("refuses")).unwrap();
+    until("the end", || attempt.record());
+    let said = cluster.lines("log");
+    let why = |line: &&String| line.ends_with("`kill` of application_1_1 has failed: not allowed");
+    assert_eq!(said.iter().filter(why).count(), 1, "{said:?}");
 }
 
 /// EXE-13: what cannot be told since nobody reads it ends neither the agent nor its shim.

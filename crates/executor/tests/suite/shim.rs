@@ -54,7 +54,12 @@ impl Fixture {
 
     /// Nobody reads what its processes print.
     pub(crate) fn start_unread() -> Self {
-        let script = r#""$0" "$@" 2>&1 >/dev/null | :"#;
+        Self::start_into("| :")
+    }
+
+    /// What its processes print goes into a command of the shell.
+    pub(crate) fn start_into(pipe: &str) -> Self {
+        let script = &format!(r#""$0" "$@" 2>&1 >/dev/null {pipe}"#);
         let command = ["/bin/sh", "-c", script, env!("CARGO_BIN_EXE_tidemill-shim")];
         Self::start_by(command.map(str::to_owned).to_vec(), tempfile::tempdir().unwrap())
     }

@@ -250,9 +250,12 @@ impl<'a> Agent<'a> {
     /// What comes of it, `state` says.
     fn kill_all(&mut self, work: &Work) {
         for id in work.living() {
-            if let Err(why) = self.run_command(&filled(&self.external.config.kill, "{id}", id.as_str())) {
-                self.complain(&why);
-            }
+            let failed = match self.run_command(&filled(&self.external.config.kill, "{id}", id.as_str())) {
+                Ok(printed) if printed.is_success => continue,
+                Ok(printed) => printed.reason(),
+                Err(why) => why,
+            };
+            self.complain(&format!("`kill` of {id} has failed: {failed}"));
         }
     }
 

@@ -38,6 +38,9 @@ impl Printed {
     /// Why it failed, for people.
     pub(super) fn reason(&self) -> String {
         let said = if self.stderr.trim().is_empty() { &self.stdout } else { &self.stderr };
+        if said.trim().is_empty() {
+            return "it has said nothing".to_owned();
+        }
         let end = said.trim().chars().rev().take(REASON_CHARS).collect::<Vec<_>>();
         end.into_iter().rev().collect()
     }
