@@ -380,6 +380,32 @@ fn worker_that_cannot_end_earlier_work_gives_the_attempt_back() {
     fixture.stop();
 }
 
+/// EXE-13, JOB-2: the program of a type, and those that look after its external work, are looked for in the `PATH` of its jobs, with an
+/// account and without.
+#[test]
+fn programs_are_found_in_the_path_of_the_job() {
+    for run_as in [None, Some("nobody".try_into().unwrap())] {
+        let dir = TempDir::new().unwrap();
+        fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        fs::copy("/bin/sh", dir.path().join("only-here")).unwrap();
+        let path = format!("{}:{}", dir.path().display(), std::env::var("PATH").unwrap());
+        let mut fixture = Fixture::start_with(&json!({}), |of_type| {
+            of_type["command"][0] = json!("only-here");
+            of_type["env"]["PATH"] = json!(path);
+            for command in ["list", "state", "kill"] {
+                of_type["external_work"][command][0] = json!("only-here");
+            }
+        });
+        let of = r#"submit application_1_1 "$TIDEMILL_WORK_TAG"; exit 0"#;
+        fixture.owner.grant(&fixture.me, &RunSpec { run_as, ..Fixture::spec(TOKEN, of) });
+        fixture.owner.hear_started(TOKEN);
+        let (outcome, external) = fixture.end();
+        assert_eq!(outcome.result, AttemptResult::Success, "{outcome:?}");
+        assert_eq!(external, Some(ExternalEnd { ids: ids(&["application_1_1"]), unconfirmed: false }));
+        fixture.stop();
+    }
+}
+
 /// EXE-13: lines of the output count only where the type asks for it, and only whole ones that are so.
 #[test]
 fn pattern_finds_submissions_and_nothing_else() {
