@@ -184,6 +184,28 @@ fn vouched_end_leaves_nothing_unconfirmed() {
     assert_eq!(granted(&mut world, &other, third).unconfirmed, []);
 }
 
+/// EXE-13: what the worker of an attempt has to end before it begins is said, until it has begun.
+#[test]
+fn attempt_that_waits_for_earlier_work_says_so() {
+    let mut world = World::new();
+    raise(&mut world);
+    let (worker, batch, first) = running(&mut world);
+    let many: Vec<String> = (1..=7).map(|number| format!("application_{number}")).collect();
+    let many: Vec<&str> = many.iter().map(String::as_str).collect();
+    beats(&mut world, &worker, vec![ExternalWork { token: first, ids: ids(&many) }]);
+    ends(&mut world, &worker, first, (AttemptResult::Lost, Some(ExternalEnd::unknown())));
+    let second = ask(&mut world, &worker);
+    let why = world.why(batch);
+    let [condition] = &why[..] else { panic!("one condition: {why:?}") };
+    assert_eq!(condition.kind, "external_work");
+    let named = "application_1, application_2, application_3, application_4, application_5 and 2 more";
+    let said = format!("attempt {first} ({named})");
+    assert!(condition.message.contains("first ends") && condition.message.ends_with(&said), "{why:?}");
+    let started = world.played(&worker).started(second);
+    world.say(started);
+    assert_eq!(world.why(batch), []);
+}
+
 /// Rule 13: below its level nothing of it is on record, and no attempt is told of anything.
 #[test]
 fn below_its_level_nothing_is_on_record() {

@@ -1,5 +1,6 @@
 //! DEP-8: every condition that keeps a batch from running, and since when.
 
+mod external_work;
 mod parents;
 mod placement;
 
@@ -69,7 +70,7 @@ impl GroupShard {
         conditions.extend(self.why_disabled(batch));
         conditions.extend(self.why_held_back(id, batch));
         conditions.extend(self.why_pools(id, batch));
-        conditions.extend(self.unmet_phase(batch));
+        conditions.extend(self.unmet_phase(id, batch));
         let (left_out, blocked) = (self.left_out(batch), self.why_blocked(id));
         Some(Why { batch: id, state: batch.state(), result: None, conditions, left_out, blocked })
     }

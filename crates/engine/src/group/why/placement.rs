@@ -22,7 +22,7 @@ impl GroupShard {
         Some(Condition::new("disabled", message, Some(since)))
     }
 
-    pub(in crate::group) fn unmet_phase(&self, batch: &Batch) -> Option<Condition> {
+    pub(in crate::group) fn unmet_phase(&self, id: BatchId, batch: &Batch) -> Option<Condition> {
         match &batch.phase {
             Phase::Waiting => None,
             Phase::Pausing { until, after } => {
@@ -48,7 +48,7 @@ impl GroupShard {
                 let message = format!("worker {worker} ({host}) has it and has until {start_by} to start it");
                 Some(self.condition("not_started", message, batch))
             }
-            Phase::Granted(_) => None,
+            Phase::Granted(grant) => self.why_not_begun(id, batch, grant),
         }
     }
 
