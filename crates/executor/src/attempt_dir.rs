@@ -30,7 +30,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, File};
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::{DirBuilderExt as _, symlink};
 use std::os::unix::net::UnixStream;
@@ -50,6 +50,8 @@ use crate::shim::{KillCause, Lease};
 
 /// Longest record of an end, bytes: it holds values and messages, which have bounds of their own.
 const RECORD_MAX_BYTES: u64 = 1 << 20;
+/// So much of a job's report of external work is read, bytes: more than a thousand of the longest ids take.
+const REPORT_MAX_BYTES: u64 = 256 << 10;
 /// Longest output path, bytes; longer than any that a definition may have.
 const PATH_MAX_BYTES: u64 = 1 << 20;
 
@@ -58,7 +60,7 @@ const PATH_MAX_BYTES: u64 = 1 << 20;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ShimSpec {
-    /// Program and arguments; the program is looked up in the shim's `PATH` if it has no slash.
+    /// Program and arguments; the program is looked up in the job's `PATH` if it has no slash.
     pub argv: Vec<String>,
     /// The whole environment of the job.
     pub env: BTreeMap<String, String>,
@@ -112,7 +114,7 @@ pub struct ExternalRecord {
     /// Nobody could make sure that all of it has ended.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unconfirmed: bool,
-    /// These states say whether the attempt has succeeded, if there are any.
+    /// These states say whether the attempt has succeeded, if there are any; it has not where they are not all known.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub decides: bool,
 }
@@ -192,6 +194,14 @@ pub(crate) fn control_in(directory: &File) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}/control", directory.as_raw_fd()))
 }
 
+/// What a job has reported to have started elsewhere.
+pub(crate) struct ReportedWork {
+    /// An id each, if it is one.
+    pub(crate) lines: String,
+    /// There is no more that could not be read.
+    pub(crate) is_whole: bool,
+}
+
 /// The directory of one attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AttemptDir(PathBuf);
@@ -224,6 +234,21 @@ impl AttemptDir {
     /// What the job reports to have started elsewhere.
     pub(crate) fn work_ids(&self) -> PathBuf {
         self.0.join("work_ids")
+    }
+
+    /// What stands there so far. A line counts with its end: what is cut may be another id.
+    pub(crate) fn reported_work(&self) -> ReportedWork {
+        let mut bytes = Vec::new();
+        let read = plain_file::open(&self.work_ids())
+            .and_then(|file| file.take(REPORT_MAX_BYTES + 1).read_to_end(&mut bytes));
+        let is_cut = match read {
+            Ok(_) => bytes.len() as u64 > REPORT_MAX_BYTES,
+            Err(error) => error.kind() != io::ErrorKind::NotFound,
+        };
+        let end = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+        let is_whole = !is_cut && end == bytes.len();
+        bytes.truncate(end);
+        ReportedWork { lines: String::from_utf8_lossy(&bytes).into_owned(), is_whole }
     }
 
     pub(crate) fn stdout(&self) -> PathBuf {

@@ -4,7 +4,7 @@
 //! `LC_*`, `TZ` and `TMPDIR`, and then what its type's configuration says: never the worker's secrets.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use ed25519_dalek::{Signer, SigningKey};
 use sha2::{Digest as _, Sha256};
@@ -62,6 +62,14 @@ pub(crate) fn inherited() -> BTreeMap<String, String> {
     let own = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     own.filter(|(name, _)| known(name)).collect()
+}
+
+/// Where a program may be, the first place first: with a slash, that one; else in each directory of the `PATH`.
+pub(crate) fn places(program: &str, path: &str) -> Vec<PathBuf> {
+    match program.contains('/') {
+        true => vec![program.into()],
+        false => std::env::split_paths(path).map(|dir| dir.join(program)).collect(),
+    }
 }
 
 /// What only the processes of this attempt have: tokens are unique within one site, and a host may serve two.

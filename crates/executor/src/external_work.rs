@@ -11,7 +11,9 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tidemill_model::ExternalWorkId;
+use tidemill_model::{ExternalWorkId, bounds};
+
+use crate::TypeConfig;
 
 /// What has to stand right before the id in a pattern, characters: less names other lines than those of a submission.
 const PATTERN_ANCHOR: usize = 8;
@@ -228,6 +230,17 @@ impl ExternalWorkConfig {
     pub(crate) fn is_gone(&self, said: &str) -> bool {
         self.gone.iter().any(|text| said.contains(text.as_str()))
     }
+}
+
+/// Of what a job has reported whose type is not known any more, what can be an id of one of these, as many as stand on record.
+pub(crate) fn ids_of_any<'a>(
+    types: impl Iterator<Item = &'a TypeConfig> + Clone,
+    lines: &str,
+) -> Vec<ExternalWorkId> {
+    let id = |line: &str| {
+        types.clone().filter_map(|of| of.external_work.as_ref()).find_map(|external| external.id(line))
+    };
+    lines.lines().filter_map(|line| id(line.trim())).take(bounds::EXTERNAL_WORK).collect()
 }
 
 /// A command of the configuration for one tag or id.

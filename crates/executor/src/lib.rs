@@ -39,6 +39,7 @@ mod plain_file;
 mod processes;
 mod run;
 mod shim;
+mod stderr;
 mod sweep;
 mod thread;
 mod type_check;

@@ -4,12 +4,12 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use nix::unistd::{Gid, Uid, User, getgrouplist, getgroups};
 use tidemill_model::{JobType, TypeStatus};
 
-use crate::{Config, Error, TypeConfig, types};
+use crate::{Config, Error, TypeConfig, environment, types};
 
 /// Who runs the programs of jobs that name no account.
 struct Who {
@@ -95,10 +95,7 @@ fn missing(program: &str, what: &str, path: &str, who: &Who) -> Option<String> {
     if program.contains('{') || program.contains('/') && !program.starts_with('/') {
         return None;
     }
-    let places: Vec<PathBuf> = match program.contains('/') {
-        true => vec![program.into()],
-        false => std::env::split_paths(path).map(|dir| dir.join(program)).collect(),
-    };
+    let places = environment::places(program, path);
     let found: Vec<(&Path, fs::Metadata)> =
         places.iter().filter_map(|place| Some((place.as_path(), fs::metadata(place).ok()?))).collect();
     if found.iter().any(|(_, file)| who.may_run(file)) {

@@ -58,14 +58,24 @@ impl World {
         self.after(700, Happening::worker(index, life, found(&ids)));
     }
 
-    /// Its shim writes down how an attempt ended: nothing of it runs elsewhere.
+    /// Its shim writes down how an attempt ended: nothing of it runs elsewhere, or it cannot tell.
     pub(crate) fn ended_elsewhere(&mut self, index: usize, token: Token, record: ExitRecord) -> ExitRecord {
         let Some(process) = self.clusters[index].processes.get(&token) else { return record };
-        let has_started = self.elsewhere.runs.get_mut(&process.batch).is_some_and(|runs| runs.remove(&token));
-        let work = |id| (id, Some(ExternalState::Killed));
+        // Some have lost their agent.
+        let unconfirmed = Rng::new(self.plan.seed, "unconfirmed", token.0 as u64).chance(15);
+        let runs = self.elsewhere.runs.get_mut(&process.batch);
+        let has_started = runs.is_some_and(|runs| match unconfirmed {
+            true => runs.contains(&token),
+            false => runs.remove(&token),
+        });
+        if has_started && unconfirmed {
+            self.stats.add("condition", "external_work_not_confirmed");
+        }
+        let work = |id| (id, (!unconfirmed).then_some(ExternalState::Killed));
         let external = has_started.then(|| ExternalRecord {
             work: ids(token).into_iter().map(work).collect(),
-            ..ExternalRecord::default()
+            unconfirmed,
+            decides: false,
         });
         ExitRecord { external, ..record }
     }

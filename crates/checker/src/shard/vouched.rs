@@ -21,7 +21,7 @@ pub(super) struct Vouched {
 
 impl Shard {
     /// `no_attempt_before_lease_over`: by a person's own command, and only of what its worker cannot be asked about: it is lost, or
-    /// was asked to end it.
+    /// was asked to end it; or of what has not begun, since external work of earlier attempts has to end before.
     pub(super) fn attempt_end_vouched(
         &mut self,
         at: &At<'_>,
@@ -33,7 +33,10 @@ impl Shard {
             Asked::Command(None) => true,
             Asked::Owner | Asked::Unknown => false,
         };
-        let Some(batch) = self.batches.get(&id) else { return };
+        let Some(batch) = self.batches.get_mut(&id) else { return };
+        let waits_for_earlier =
+            batch.external.is_left() && matches!(batch.phase, Phase::Granted { started: false, .. });
+        batch.external.earlier_has_ended();
         let runs = match &batch.phase {
             Phase::Granted { to, .. } => is_it(to, token, worker),
             Phase::Assigned(held) => held.right.is_some() && is_it(held, token, worker),
@@ -43,7 +46,7 @@ impl Shard {
         let why = match (asked, runs) {
             (false, _) => "and nobody gave it",
             (true, false) => "and it does not run",
-            (true, true) if !is_lost && batch.kill.is_none() => {
+            (true, true) if !is_lost && batch.kill.is_none() && !waits_for_earlier => {
                 "and its worker is not lost, nor was its end requested"
             }
             (true, true) => "",

@@ -6,7 +6,7 @@ use tidemill_model::Event;
 
 use crate::kit::{
     Case, History, assigned, batch_id, case, event, finished, generated, granted, group, job, registered,
-    started, token,
+    retry, retry_due, started, token,
 };
 
 fn found(ids: &[&str]) -> Event {
@@ -40,13 +40,46 @@ fn lost<const N: usize>(end: [Event; N]) -> History {
     runs().command([lost]).at("2026-03-02T10:30:00.000Z").command([expired]).timer(end)
 }
 
+/// The first attempt ends, and the second is granted, after what that has left was said or not, and a person vouches for the second.
+fn vouched<const N: usize>(end: Vec<Event>, before: [Event; N]) -> History {
+    const MINUTE: &str = "2026-03-02T10:01:30.000Z";
+    let world = History::new().raised(3);
+    let world = world.command([group(), job(1, json!({"retries": 2})), registered("w", "i", 4)]);
+    let given = world.command([generated(1, 1, json!({}))]).timer([assigned(1, 1, "w", 1)]);
+    let mut runs = given.command([granted(1, 1, "w", "i"), started(1, 1)]);
+    for event in end {
+        runs = runs.command([event]);
+    }
+    let ended = runs.command([ends("failed"), retry(1, 2, MINUTE)]).at(MINUTE);
+    let next = ended.timer([retry_due(1), assigned(1, 2, "w", 2)]).command([granted(1, 2, "w", "i")]);
+    let vouched = event(json!({"attempt": {"end_vouched": {
+        "batch": batch_id(1), "token": token(2), "worker": "w", "by": {"app": "me"}, "reason": "looked",
+    }}}));
+    let over = [vouched, crate::kit::ended(1, 2, "w", 2, "lost"), retry(1, 3, "2026-03-02T10:02:30.000Z")];
+    before.into_iter().fold(next, |history, event| history.command([event])).command(over)
+}
+
 pub(crate) fn cases() -> Vec<Case> {
     let once = Invariant::ExternalWorkFoundOnce;
     let told = Invariant::UnconfirmedEndsAreTold;
     let ended = || [ends("success"), finished(1, "success")];
     let many: Vec<String> = (0..101).map(|number| format!("application_{number}")).collect();
     let many: Vec<&str> = many.iter().map(String::as_str).collect();
+    let word = Invariant::NoAttemptBeforeLeaseOver;
+    let left = || vouched(vec![unconfirmed()], []);
     vec![
+        case(
+            word,
+            "a person vouches for an attempt that has not begun, and has nothing to end before",
+            left(),
+            vouched(Vec::new(), []),
+        ),
+        case(
+            word,
+            "a person vouches for an attempt that has begun, since what it had to end before has ended",
+            left(),
+            vouched(vec![unconfirmed()], [started(1, 2)]),
+        ),
         case(
             once,
             "an id is found again",

@@ -8,7 +8,7 @@ use tidemill_model::{
     WorkerId,
 };
 
-use crate::kit::{Script, World, job};
+use crate::kit::{GROUP, Script, World, job, rejection};
 
 fn raise(world: &mut World) {
     let process = Process {
@@ -182,6 +182,53 @@ fn vouched_end_leaves_nothing_unconfirmed() {
     let other = world.worker("other", 1, Script::Silent);
     let third = ask(&mut world, &other);
     assert_eq!(granted(&mut world, &other, third).unconfirmed, []);
+}
+
+/// EXE-13: what the worker of an attempt has to end before it begins is said, until it has begun.
+#[test]
+fn attempt_that_waits_for_earlier_work_says_so() {
+    let mut world = World::new();
+    raise(&mut world);
+    let (worker, batch, first) = running(&mut world);
+    let many: Vec<String> = (1..=7).map(|number| format!("application_{number}")).collect();
+    let many: Vec<&str> = many.iter().map(String::as_str).collect();
+    beats(&mut world, &worker, vec![ExternalWork { token: first, ids: ids(&many) }]);
+    ends(&mut world, &worker, first, (AttemptResult::Lost, Some(ExternalEnd::unknown())));
+    let second = ask(&mut world, &worker);
+    let why = world.why(batch);
+    let [condition] = &why[..] else { panic!("one condition: {why:?}") };
+    assert_eq!(condition.kind, "external_work");
+    let named = "application_1, application_2, application_3, application_4, application_5 and 2 more";
+    let said = format!("attempt {first} ({named})");
+    assert!(condition.message.contains("first ends") && condition.message.ends_with(&said), "{why:?}");
+    let started = world.played(&worker).started(second);
+    world.say(started);
+    assert_eq!(world.why(batch), []);
+}
+
+/// EXE-13, EXE-12: a person may vouch for an attempt that waits for earlier work to end: its worker is asked to end it, the next one has
+/// nothing to end, and what waits for nothing is not vouched for while its worker is heard of.
+#[test]
+fn attempt_that_waits_for_earlier_work_is_vouched_for() {
+    let mut world = World::new();
+    raise(&mut world);
+    let (worker, batch, first) = running(&mut world);
+    let vouch = |world: &mut World, token| {
+        let reason = "I looked".to_owned();
+        rejection(&world.ask(GROUP, Command::Batch(BatchCommand::VouchEnded { batch, token, reason })))
+    };
+    assert!(vouch(&mut world, first).contains("which is heard of"), "it runs");
+    ends(&mut world, &worker, first, (AttemptResult::Lost, Some(ExternalEnd::unknown())));
+    let second = ask(&mut world, &worker);
+    assert_eq!(vouch(&mut world, second), "accepted: Done");
+    world.events();
+    let is_kill =
+        |message: &WorkMessage| matches!(message, WorkMessage::Kill { token, .. } if *token == second);
+    assert!(world.played(&worker).heard.iter().any(is_kill));
+    let third = ask(&mut world, &worker);
+    assert_eq!(granted(&mut world, &worker, third).unconfirmed, []);
+    assert!(vouch(&mut world, third).contains("which is heard of"), "nothing is left that it waits for");
+    assert_eq!(world.partition, world.folded());
 }
 
 /// Rule 13: below its level nothing of it is on record, and no attempt is told of anything.

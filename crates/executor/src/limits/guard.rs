@@ -1,6 +1,6 @@
 //! What a shim does about the limits of its attempt, from before its first process to after its last.
 
-use std::io::{self, Write as _};
+use std::io;
 
 use rustix::process::{Pid, Resource, Rlimit, Signal, getpid, getrlimit, setrlimit};
 use tidemill_model::{Excess, ExcessKind, LimitKind, Limits};
@@ -10,6 +10,7 @@ use super::group::{Counted, Group};
 use super::meter::{self, Seen};
 use crate::attempt_dir::{ExitRecord, OutputCount};
 use crate::machine::boottime_ms;
+use crate::stderr;
 
 /// From one look at an attempt with limits to the next, and from the start of any to the first.
 const LOOK_MS: u64 = 1_000;
@@ -57,11 +58,9 @@ impl Guard {
             guard.limits = *limits;
             let (group, failed) = Group::make(tree, name, limits);
             for error in failed {
-                // Nobody may read it: that is no reason to end.
-                let _ = writeln!(
-                    io::stderr(),
+                stderr::say(format_args!(
                     "tidemill shim: a limit of {name} is not kept by the kernel: {error}"
-                );
+                ));
             }
             guard.group = Some(group).filter(|group| !group.is_empty());
             let has_cpu = guard.group.as_ref().is_some_and(|group| group.tree().cpu.is_some());

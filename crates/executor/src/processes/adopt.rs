@@ -1,20 +1,21 @@
 //! EXE-10: attempts of an earlier life of the worker: those that run on are taken over, of the others it is learned how they
 //! ended.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::Sender;
-use tidemill_model::Token;
+use tidemill_model::{JobType, Token};
 
 use super::reap_orphan::{Life, Remains};
 use super::table::{Running, Unwatched};
 use super::{Checks, Job, Shared};
-use crate::Error;
 use crate::data_dir::DataDir;
 use crate::thread::Thread;
-use crate::worker::Input;
+use crate::worker::{Input, ProcessEnd};
+use crate::{Error, TypeConfig};
 
 /// Between two rounds. A shim listens once it notices that its worker is gone.
 const AGAIN: Duration = Duration::from_millis(20);
@@ -32,17 +33,26 @@ pub(crate) struct Earlier {
 }
 
 /// The attempts of an earlier life.
-pub(crate) fn find_earlier(data: &DataDir, checks: &Checks) -> Result<Earlier, Error> {
+pub(crate) fn find_earlier(
+    data: &DataDir,
+    types: &BTreeMap<JobType, TypeConfig>,
+    checks: &Checks,
+) -> Result<Earlier, Error> {
     let mut earlier = Earlier::default();
     for token in data.attempts.all_open()? {
         let remains = Remains { dir: data.attempts.open(token), worker: data.worker.clone(), token };
+        let mut reported = None;
         let end = match remains.dir.try_lock() {
             Ok(None) => {
                 earlier.live.push(token);
                 None
             }
             Ok(Some(lock)) => match remains.learn_end_under(Ok(lock), Life::Earlier) {
-                Some(end) => checks.conclude(token, &remains.dir, end),
+                Some(end) => {
+                    reported =
+                        matches!(end, ProcessEnd::Vanished).then(|| remains.reported_work(types)).flatten();
+                    checks.conclude(token, &remains.dir, end)
+                }
                 None => {
                     earlier.live.push(token);
                     None
@@ -62,6 +72,7 @@ pub(crate) fn find_earlier(data: &DataDir, checks: &Checks) -> Result<Earlier, E
         };
         let of = if end.is_none() { remains.dir.noted_run(token) } else { None };
         earlier.found.push(Input::Found { token, of, end });
+        earlier.found.extend(reported);
     }
     Ok(earlier)
 }

@@ -196,6 +196,9 @@ impl Shared {
         if matches!(end, ProcessEnd::NoRoom(_)) {
             self.setup.suspicion.raise();
         }
+        if matches!(end, ProcessEnd::Vanished) {
+            self.tell(remains.reported_work(&self.setup.types).into_iter().collect());
+        }
         let end = self.setup.checks.conclude(token, &remains.dir, end);
         self.tell(end.map(|end| Input::ProcessEnded { token, end }).into_iter().collect());
     }

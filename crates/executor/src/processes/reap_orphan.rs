@@ -1,17 +1,18 @@
 //! Learns how an attempt ended whose shim is gone, and makes sure that it has.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::time::Duration;
 use std::{io, thread};
 
 use rustix::process::Signal;
-use tidemill_model::{Token, WorkerId};
+use tidemill_model::{JobType, Token, WorkerId};
 
 use crate::attempt_dir::AttemptDir;
 use crate::machine::boottime_ms;
 use crate::shim::Stuck;
-use crate::worker::ProcessEnd;
-use crate::{disk, environment, shim};
+use crate::worker::{Input, ProcessEnd};
+use crate::{TypeConfig, disk, environment, external_work, shim};
 
 /// Between two looks at what a killed shim left behind.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
@@ -53,6 +54,12 @@ impl Remains {
             return None;
         }
         Some(end)
+    }
+
+    /// EXE-13: what its job has reported, of which nobody has made sure that it has ended.
+    pub(super) fn reported_work(&self, types: &BTreeMap<JobType, TypeConfig>) -> Option<Input> {
+        let ids = external_work::ids_of_any(types.values(), &self.dir.reported_work().lines);
+        (!ids.is_empty()).then_some(Input::ExternalWorkFound { token: self.token, ids })
     }
 
     fn learned(&self, end: io::Result<ProcessEnd>) -> ProcessEnd {

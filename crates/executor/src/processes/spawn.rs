@@ -3,7 +3,7 @@
 use std::io::{self, Write as _};
 
 use rustix::event::epoll;
-use tidemill_model::{ExternalWork, Limits, Program, RunSpec, Token};
+use tidemill_model::{ExternalWork, ExternalWorkId, Limits, Program, RunSpec, Token};
 
 use super::Shared;
 use super::reap_orphan::Life;
@@ -15,6 +15,9 @@ use crate::shim::{KillCause, Lease, Order};
 use crate::worker::{Input, ProcessEnd};
 use crate::{disk, environment, plain_file};
 
+/// Ids that a message names.
+const LISTED: usize = 3;
+
 /// What the job says, up to the group's maximum, and else its type or group. That of a final command is the same for all.
 fn run_time_ms(spec: &RunSpec, resolved: &Limits) -> Option<u64> {
     let ms = |seconds: Option<u32>| seconds.map(|seconds| u64::from(seconds) * 1_000);
@@ -25,9 +28,20 @@ fn run_time_ms(spec: &RunSpec, resolved: &Limits) -> Option<u64> {
     }
 }
 
+/// Some of them, for people.
+fn listed(ids: &[ExternalWorkId]) -> String {
+    let named: Vec<&str> = ids.iter().take(LISTED).map(ExternalWorkId::as_str).collect();
+    let more = if ids.len() > LISTED { ", …" } else { "" };
+    format!("{}{more}", named.join(", "))
+}
+
 impl Shared {
     pub(super) fn spawn(&self, spec: &RunSpec, lease: Option<Lease>, grace_ms: u64) {
         let token = spec.token;
+        if let Some(why) = self.cannot_clear(spec) {
+            self.table.remove(token);
+            return self.tell(vec![Input::ProcessEnded { token, end: ProcessEnd::NoRoom(why) }]);
+        }
         let output_path = spec.output_path.clone();
         let started = self.prepare(spec, lease, grace_ms);
         let started = started.and_then(|spec| self.start_shim(token, &spec, output_path));
@@ -43,6 +57,19 @@ impl Shared {
             };
             self.tell(vec![Input::ProcessEnded { token, end }]);
         }
+    }
+
+    /// EXE-13: why what earlier attempts have left elsewhere cannot be ended here: that it starts would be the record that it was.
+    fn cannot_clear(&self, spec: &RunSpec) -> Option<String> {
+        let config = self.setup.types.get(&spec.job_type)?;
+        let left = spec.unconfirmed.iter().find(|earlier| !earlier.ids.is_empty())?;
+        let (ids, job_type) = (listed(&left.ids), &spec.job_type);
+        config.external_work.is_none().then(|| {
+            format!(
+                "attempt {} has left work elsewhere ({ids}), and type {job_type} of this worker has no external_work to end it with",
+                left.token
+            )
+        })
     }
 
     fn prepare(&self, spec: &RunSpec, lease: Option<Lease>, grace_ms: u64) -> io::Result<ShimSpec> {

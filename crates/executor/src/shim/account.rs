@@ -4,14 +4,13 @@
 //! do is found out as the account, and told. Only root can become somebody else.
 
 use std::convert::Infallible;
-use std::env;
 use std::ffi::CString;
 use std::fs::{self, File, Permissions};
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::fs::{PermissionsExt as _, fchown, lchown};
 use std::os::unix::process::CommandExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use nix::unistd::{Uid, User, initgroups, setgid, setuid};
@@ -22,7 +21,7 @@ use rustix::process::{Pid, WaitOptions, setpgid, umask, waitpid};
 use super::fork::fork;
 use crate::attempt_dir::{AttemptDir, ShimSpec};
 use crate::limits::Guard;
-use crate::plain_file;
+use crate::{environment, plain_file};
 
 /// What a copy ends with that has not become the job.
 const NOT_STARTED: i32 = 127;
@@ -100,13 +99,15 @@ fn hand_over(dir: &AttemptDir, (user, reports_ids): (&User, bool), writers: [&Ow
     writers.into_iter().try_for_each(|writer| fchown(writer, Some(user.uid.as_raw()), None))
 }
 
-/// Where a program is, as `posix_spawnp` looks for it.
-fn found(program: &str) -> PathBuf {
-    let paths = env::var_os("PATH").filter(|_| !program.contains('/')).unwrap_or_default();
-    let mut places = env::split_paths(&paths).map(|dir| dir.join(program));
+/// Where a program is that the job, or what looks after its external work, names: in the `PATH` that the job gets, as the check of its type
+/// has looked for it.
+pub(super) fn found(program: &str, spec: &ShimSpec) -> PathBuf {
+    let path = spec.env.get("PATH").map_or("", String::as_str);
+    let mut places = environment::places(program, path).into_iter();
     places
         .find(|file| access(file, Access::EXEC_OK).is_ok() && file.is_file())
-        .unwrap_or_else(|| program.into())
+        // What is not there is looked for nowhere else, such as where the job works.
+        .unwrap_or_else(|| Path::new("/").join(program))
 }
 
 /// Comes back only with why not.
@@ -161,12 +162,8 @@ fn become_program(argv: &[String], (spec, user): (&ShimSpec, Option<&User>)) -> 
     }
     let (program, arguments) = argv.split_first().ok_or("the command is empty")?;
     // It empties the mask of signals and gives SIGPIPE back its meaning, as a program expects.
-    let mut command = match user {
-        // As without limits: it is this process's PATH that counts.
-        None => Command::new(found(program)),
-        Some(_) => Command::new(program),
-    };
-    command.args(arguments).env_clear().envs(&spec.env);
+    let mut command = Command::new(found(program, spec));
+    command.arg0(program).args(arguments).env_clear().envs(&spec.env);
     if let Some(user) = user {
         let name = &user.name;
         command.env("USER", name).env("LOGNAME", name).env("HOME", &user.dir).env("SHELL", &user.shell);

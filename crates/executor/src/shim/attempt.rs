@@ -7,7 +7,7 @@ use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::Instant;
 
-use nix::spawn::{PosixSpawnAttr, PosixSpawnFileActions, PosixSpawnFlags, posix_spawnp};
+use nix::spawn::{PosixSpawnAttr, PosixSpawnFileActions, PosixSpawnFlags, posix_spawn};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::SignalFd;
@@ -118,10 +118,15 @@ impl Run<'_, '_> {
         let heard = (&mut *line, signals, &mut output);
         watch::until_empty(&mut watch, main, guard, heard, elsewhere.as_deref_mut())?;
         let outputs = output.finish();
-        let external = match elsewhere {
+        let mut external = match elsewhere {
             Some(elsewhere) => Some(watch.until_ended_elsewhere(guard, (line, signals), elsewhere)?),
             None => None,
         };
+        let names_ids = spec.external.as_ref().is_some_and(|external| external.config.pattern.is_some());
+        if names_ids && outputs.iter().any(|output| output.dropped_bytes > 0) {
+            // What is missing may name more.
+            external.iter_mut().for_each(|external| external.unconfirmed = true);
+        }
         guard.printed(outputs, spec.output_max_bytes);
         let [stdout, stderr] = outputs;
         Ok(ExitRecord { stdout, stderr, external, ..watch.record() })
@@ -171,10 +176,10 @@ fn start_job(
     let env = env.collect::<Result<Vec<_>, _>>()?;
     let files = files(writers).map_err(|error| failed("prepare the output", error))?;
     let attributes = attributes().map_err(|error| failed("prepare the process", error))?;
-    let program_text = c_string(program)?;
+    let file = account::found(program, spec);
     // What is spawned has the mask of this process, which has no other thread yet.
     let own = spec.umask.map(|mask| umask(Mode::from_raw_mode(mask)));
-    let spawned = posix_spawnp(&program_text, &files, &attributes, &argv, &env);
+    let spawned = posix_spawn(file.as_path(), &files, &attributes, &argv, &env);
     own.map(umask);
     let pid = spawned.map_err(|error| failed(&format!("start {program:?}"), error))?;
     Ok(Pid::from_raw(pid.as_raw()).expect("a process that was started has a number"))

@@ -26,6 +26,8 @@ use std::path::Path;
 
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 
+use crate::stderr;
+
 pub(crate) use order::Order;
 pub use order::{KillCause, Lease, News};
 pub(crate) use stuck::Stuck;
@@ -57,7 +59,7 @@ pub fn shim_main(dir: &Path) -> i32 {
     match server::close_inherited().and_then(|()| server::serve(dir)) {
         Ok(()) => 0,
         Err(error) => {
-            eprintln!("tidemill shim: {}: {error}", dir.display());
+            stderr::say(format_args!("tidemill shim: {}: {error}", dir.display()));
             1
         }
     }

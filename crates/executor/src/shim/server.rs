@@ -29,7 +29,7 @@ use super::stuck::Stuck;
 use super::{Code, News, attempt, fork, tree};
 use crate::attempt_dir::AttemptDir;
 use crate::machine::boottime_ms;
-use crate::plain_file;
+use crate::{plain_file, stderr};
 
 /// Between two walks that kill what a killed shim left behind.
 const WALK_AGAIN: Timespec = Timespec { tv_sec: 0, tv_nsec: 5_000_000 };
@@ -119,7 +119,9 @@ impl Server {
         if heard.get(1) == Some(&true) {
             match receive()? {
                 Heard::Attempt(token, worker) => self.start(token, worker),
-                Heard::Unusable => eprintln!("tidemill shim: cannot start a shim: no room for its socket"),
+                Heard::Unusable => {
+                    stderr::say(format_args!("tidemill shim: cannot start a shim: no room for its socket"))
+                }
                 Heard::WorkerGone => self.worker_lives = false,
             }
         }
@@ -131,7 +133,9 @@ impl Server {
         let dir = AttemptDir::new(self.attempts.path().join(token.to_string()));
         let directory = match plain_file::open_dir(dir.path()) {
             Ok(directory) => directory,
-            Err(error) => return eprintln!("tidemill shim: {}: {error}", dir.path().display()),
+            Err(error) => {
+                return stderr::say(format_args!("tidemill shim: {}: {error}", dir.path().display()));
+            }
         };
         // The worker has set the limit by now, as it was before the worker raised its own.
         let limit = *self.limit.get_or_insert_with(|| getrlimit(Resource::Nofile));
@@ -147,14 +151,16 @@ impl Server {
             match closed.and_then(|()| attempt::run(&dir, &directory, &worker, &self.signals)) {
                 Ok(code) => code as i32,
                 Err(error) => {
-                    eprintln!("tidemill shim: {}: {error}", dir.path().display());
+                    stderr::say(format_args!("tidemill shim: {}: {error}", dir.path().display()));
                     Code::Failed as i32
                 }
             }
         });
         match forked {
             Ok(shim) => drop(self.shims.insert(shim, Kept { worker, _directory: directory })),
-            Err(error) => eprintln!("tidemill shim: cannot start the shim of {token}: {error}"),
+            Err(error) => {
+                stderr::say(format_args!("tidemill shim: cannot start the shim of {token}: {error}"))
+            }
         }
     }
 

@@ -154,6 +154,8 @@ pub(super) struct Watch {
     is_over_limit: bool,
     status: Option<WaitStatus>,
     pause_ms: u64,
+    /// Something of it was left when its main process had ended, and did not end by itself.
+    has_killed_strays: bool,
     stuck: Stuck,
     is_empty: bool,
 }
@@ -177,6 +179,7 @@ impl Watch {
             is_over_limit: false,
             status: None,
             pause_ms: *WALK_PAUSES_MS.start(),
+            has_killed_strays: false,
             stuck: Stuck::default(),
             is_empty: false,
         }
@@ -210,6 +213,7 @@ impl Watch {
     fn kill_all(&mut self, now_ms: u64, line: &mut Line<'_>) -> u64 {
         let agent = self.agent;
         let left = tree::kill_strays(getpid(), &|pid| Some(pid) == agent).living;
+        self.has_killed_strays |= left.is_some();
         if let Some(process) = left.and_then(|pid| self.stuck.lives_on(pid, now_ms)) {
             line.tell(&News::Stuck(process.to_owned()));
         }

@@ -117,6 +117,14 @@ impl Attempts {
         self.by_token.get(&token)
     }
 
+    /// Of one that has ended, what it may have left elsewhere. When to speak of it does not change with that.
+    pub(super) fn unconfirmed_end(&mut self, token: Token) -> Option<&mut ExternalEnd> {
+        match self.by_token.get_mut(&token)? {
+            Attempt::Ended(end) => end.external.as_mut().filter(|external| external.unconfirmed),
+            _ => None,
+        }
+    }
+
     /// Puts it in place of what was there.
     pub(super) fn set(&mut self, token: Token, attempt: Attempt) {
         let due_ms = attempt.due_ms();

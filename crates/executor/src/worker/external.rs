@@ -29,6 +29,12 @@ impl ExternalIds {
         self.0.retain(|(of, _)| *of != token);
     }
 
+    /// Adds what is known of an attempt to what its end says.
+    pub(super) fn complete(&self, token: Token, end: &mut ExternalEnd) {
+        let known = self.0.iter().filter(|(of, _)| *of == token).map(|(_, id)| id.clone());
+        add(end, known.collect());
+    }
+
     /// What one heartbeat says of it; the next says what follows.
     pub(super) fn next(&mut self) -> Vec<ExternalWork> {
         let count = self.0.len().min(bounds::EXTERNAL_WORK_IN_HEARTBEAT);
@@ -44,8 +50,21 @@ impl ExternalIds {
     }
 }
 
+/// As many as a report may hold.
+fn add(end: &mut ExternalEnd, ids: Vec<ExternalWorkId>) {
+    for id in ids {
+        if end.ids.len() < bounds::EXTERNAL_WORK && !end.ids.contains(&id) {
+            end.ids.push(id);
+        }
+    }
+}
+
 impl Worker {
     pub(super) fn external_work_found(&mut self, token: Token, ids: Vec<ExternalWorkId>) {
+        // Of one of an earlier life, whose shim was killed.
+        if let Some(external) = self.attempts.unconfirmed_end(token) {
+            return add(external, ids);
+        }
         let runs = self.attempts.get(token).is_some_and(super::Attempt::has_process);
         if runs && self.external_ids.note(token, ids) && self.membership.was_ever_known {
             self.heartbeat();
@@ -59,13 +78,10 @@ pub(super) fn known_of(end: &ProcessEnd) -> Option<ExternalEnd> {
         let ids = record.work.keys().take(bounds::EXTERNAL_WORK).cloned().collect();
         ExternalEnd { ids, unconfirmed: record.unconfirmed }
     };
-    match end {
-        ProcessEnd::Recorded(record) | ProcessEnd::Checked { record, .. } => {
-            record.external.as_ref().map(of_record)
-        }
-        ProcessEnd::Judged { record: Some(record), .. } => record.external.as_ref().map(of_record),
-        ProcessEnd::Judged { record: None, .. } | ProcessEnd::Vanished => Some(ExternalEnd::unknown()),
-        ProcessEnd::NotStarted(_) | ProcessEnd::NoRoom(_) | ProcessEnd::Abandoned => None,
+    match (end.record(), end) {
+        (Some(record), _) => record.external.as_ref().map(of_record),
+        (None, ProcessEnd::Judged { .. } | ProcessEnd::Vanished) => Some(ExternalEnd::unknown()),
+        (None, _) => None,
     }
     .filter(|end| *end != ExternalEnd::default())
 }

@@ -40,7 +40,7 @@ pub enum ProcessEnd {
     },
     /// It was not started, and never will be.
     NotStarted(String),
-    /// The same, and it is no fault of the attempt: nothing of it could be written down here.
+    /// The same, and it is no fault of the attempt: nothing of it could be written down here, or what has to come before it cannot be done here.
     NoRoom(String),
     /// An earlier life of the worker ended before it was started, and now it never will be.
     Abandoned,
@@ -49,6 +49,15 @@ pub enum ProcessEnd {
 }
 
 impl ProcessEnd {
+    /// What its shim wrote down, where it did.
+    pub(super) fn record(&self) -> Option<&ExitRecord> {
+        match self {
+            Self::Recorded(record) | Self::Checked { record, .. } => Some(record),
+            Self::Judged { record, .. } => record.as_ref(),
+            Self::NotStarted(_) | Self::NoRoom(_) | Self::Abandoned | Self::Vanished => None,
+        }
+    }
+
     /// Whether it was ended because the worker, or the machine, was stopped.
     pub(super) fn is_by_stop(&self) -> bool {
         matches!(self, Self::Recorded(record) if record.kill_cause == Some(KillCause::WorkerStopped))

@@ -308,7 +308,10 @@ impl Worker {
         }
     }
 
-    fn end(&mut self, token: Token, end: End) {
+    fn end(&mut self, token: Token, mut end: End) {
+        if let Some(external) = end.external.as_mut().filter(|external| external.unconfirmed) {
+            self.external_ids.complete(token, external);
+        }
         self.excesses.forget(token);
         self.goes(token);
         self.running.remove(&token);

@@ -13,11 +13,19 @@ use crate::shim::KillCause;
 /// Longest message, characters: the record of an end stands where jobs of the worker's account can write, and a report
 /// that no envelope has room for would be repeated for ever.
 const MESSAGE_MAX: usize = 1_000;
+/// EXE-13: a person looks for it where no attempt follows.
+const UNCONFIRMED: &str = "whether its external work has ended is not known";
 const VANISHED: &str = "its shim was killed, so how it ended is not known; nothing of it runs any more";
 
 /// How the attempt ended, and what it used.
 pub(crate) fn of_process(end: ProcessEnd) -> (AttemptOutcome, Option<Usage>) {
+    let is_unconfirmed =
+        end.record().and_then(|record| record.external.as_ref()).is_some_and(|of| of.unconfirmed);
     let (mut outcome, usage) = of_whole(end);
+    if is_unconfirmed && !outcome.message.contains(UNCONFIRMED) {
+        let said = [std::mem::take(&mut outcome.message), UNCONFIRMED.to_owned()];
+        outcome.message = said.into_iter().filter(|said| !said.is_empty()).collect::<Vec<_>>().join("; ");
+    }
     if let Some((end, _)) = outcome.message.char_indices().nth(MESSAGE_MAX) {
         outcome.message.truncate(end);
         outcome.message.push('…');
@@ -77,13 +85,14 @@ fn said_of_excess(excess: Option<Excess>) -> Option<String> {
     }
 }
 
-/// EXE-4: its exit code is told and does not count.
+/// EXE-4: its exit code is told and does not count. EXE-13: where the final state decides, that counts first.
 fn by_output_path(record: ExitRecord, path: &str, exists: Result<bool, Arc<str>>) -> AttemptOutcome {
     let fault = fault(&record);
-    let (result, message) = match exists {
-        Ok(true) => said_by_values(fault),
-        Ok(false) => (AttemptResult::Failed, format!("its output path {path} does not exist")),
-        Err(why) => {
+    let (result, message) = match (by_final_states(&record), exists) {
+        (Some(Err(said)), _) => said,
+        (_, Ok(true)) => said_by_values(fault),
+        (_, Ok(false)) => (AttemptResult::Failed, format!("its output path {path} does not exist")),
+        (_, Err(why)) => {
             (AttemptResult::Failed, format!("whether its output path {path} exists is not known: {why}"))
         }
     };
@@ -132,15 +141,21 @@ fn by_newer_output(
     }
 }
 
-/// EXE-13: how it did by the states in which what it started elsewhere has ended, where they say that.
-fn by_final_states(record: &ExitRecord) -> Option<Result<(), String>> {
-    let external =
-        record.external.as_ref().filter(|external| external.decides && !external.work.is_empty())?;
-    let failed = external.work.iter().find(|(_, state)| **state != Some(ExternalState::Succeeded));
-    Some(failed.map_or(Ok(()), |(id, state)| {
-        let state = state.map_or("unknown", ExternalState::word);
-        Err(format!("its external work {id} ended as {state}"))
-    }))
+/// EXE-13: how it did by the states in which what it started elsewhere has ended, where they say that. It has not succeeded where
+/// nobody could ask for all of them, whatever its client did.
+fn by_final_states(record: &ExitRecord) -> Option<Result<(), (AttemptResult, String)>> {
+    let external = record.external.as_ref().filter(|external| external.decides)?;
+    let failed = external.work.iter().find_map(|(id, state)| {
+        let state = state.filter(|state| *state != ExternalState::Succeeded)?;
+        Some(format!("its external work {id} ended as {}", state.word()))
+    });
+    if let Some(why) = failed {
+        return Some(Err((AttemptResult::Failed, why)));
+    }
+    if external.unconfirmed || external.work.values().any(Option::is_none) {
+        return Some(Err((AttemptResult::Lost, UNCONFIRMED.to_owned())));
+    }
+    (!external.work.is_empty()).then_some(Ok(()))
 }
 
 /// BYD-20: what is wrong with what it passes on.
@@ -173,7 +188,10 @@ fn of_record(record: ExitRecord) -> AttemptOutcome {
         (None, Some(error)) => (AttemptResult::Failed, error),
         (None, None) => match (elsewhere, exit_code, signal) {
             (Some(Ok(())), _, _) | (None, Some(0), _) => said_by_values(fault),
-            (Some(Err(why)), _, _) => (AttemptResult::Failed, said_of_excess(excess).unwrap_or(why)),
+            (Some(Err((AttemptResult::Failed, why))), _, _) => {
+                (AttemptResult::Failed, said_of_excess(excess).unwrap_or(why))
+            }
+            (Some(Err(said)), _, _) => said,
             // Exit code and signal speak for themselves.
             (None, Some(_), _) | (None, None, Some(_)) => {
                 (AttemptResult::Failed, said_of_excess(excess).or(fault).unwrap_or_default())

@@ -3,7 +3,7 @@
 //! ```text
 //!  stop         heartbeat: it leaves · what has not begun goes back · what runs goes on
 //!   │
-//!   ├─ jobs stay: exits as soon as each start is through
+//!   ├─ jobs stay: exits as soon as each start is through; one that is not after a while is ended (interrupted), for nothing of it has begun
 //!   └─ else:      what runs has a while, then it is ended (interrupted); exits when all ends are on record
 //!  stop again:   what runs is ended at once
 //!  exit:         where nothing is left of it, a last heartbeat says so
@@ -90,13 +90,18 @@ impl Worker {
     pub(super) fn stop_further(&mut self) {
         let Some(stopping) = &mut self.stopping else { return };
         let keeps_jobs = self.setup.keeps_jobs && !stopping.is_immediate;
-        let is_time = stopping.is_immediate || !keeps_jobs && stopping.kill_at_ms <= self.now_ms;
+        let is_time = stopping.is_immediate || stopping.kill_at_ms <= self.now_ms;
         if is_time && !stopping.has_killed {
             stopping.has_killed = true;
             let grace_ms = stopping.grace_ms.unwrap_or(self.settings.kill_grace_ms);
             let because = KillCause::WorkerStopped;
             let kill = |token| Output::KillProcess { token, grace_ms, because };
-            self.outputs.extend(self.attempts.tokens(Attempt::has_process).into_iter().map(kill));
+            // What starts may wait for the end of work elsewhere (EXE-13), however long that takes.
+            let is_ended = |attempt: &Attempt| match attempt {
+                Attempt::Running { .. } => !keeps_jobs,
+                attempt => attempt.has_process(),
+            };
+            self.outputs.extend(self.attempts.tokens(is_ended).into_iter().map(kill));
         }
         let is_awaited = |attempt: &Attempt| match attempt {
             Attempt::Running { .. } => !keeps_jobs,

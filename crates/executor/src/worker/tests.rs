@@ -685,11 +685,23 @@ fn stopping_worker_that_keeps_jobs_leaves_what_runs() {
         heartbeat: leaving, its jobs stay
         exit
     "#]]);
+    // What starts may wait for the end of work elsewhere, for ever.
     keeping().after(&["assigned 9 shell", "granted 9 shell for i-1-2"]).check(expect![[r#"
         > stop
         heartbeat: leaving, its jobs stay
         > tick 90000
         heartbeat: leaving, its jobs stay
+        kill 9, grace 10000, worker_stopped
+        > killed 9 worker_stopped
+        report 9 Lost, interrupted: killed because the worker was stopped
+        > recorded 9
+        forget 9
+    "#]]);
+    keeping().after(&["assigned 9 shell", "granted 9 shell for i-1-2"]).check(expect![[r#"
+        > stop
+        heartbeat: leaving, its jobs stay
+        > tick 20000
+        kill 9, grace 10000, worker_stopped
         > stop
         kill 8, grace 0, worker_stopped
         kill 9, grace 0, worker_stopped
@@ -971,4 +983,32 @@ fn values_are_in_the_outcome_whatever_decides() {
     assert_eq!(ended(0, None, Some("is bad")), (Failed, 0, fault.clone()));
     assert_eq!(ended(3, None, Some("is bad")), (Failed, 0, fault.clone()));
     assert_eq!(ended(3, Some(true), Some("is bad")), (Failed, 0, fault));
+}
+
+/// EXE-13, EXE-4: where the final state decides, an output path does not make a success of work that failed, or of work that nobody
+/// could ask for; by the exit code it does, and the message says what is not known.
+#[test]
+fn final_state_counts_before_the_output_path() {
+    use crate::attempt_dir::ExternalRecord;
+    use crate::external_work::ExternalState::{self, Failed as HasFailed, Succeeded};
+    use tidemill_model::AttemptResult::{Failed, Lost, Success};
+    let id = tidemill_model::ExternalWorkId::try_from("application_1").unwrap();
+    let ended = |state: Option<ExternalState>, unconfirmed, decides| {
+        let work = state.map(|state| (id.clone(), Some(state))).into_iter().collect();
+        let external = Some(ExternalRecord { work, unconfirmed, decides });
+        let record = ExitRecord { exit_code: Some(0), external, ..ExitRecord::default() };
+        let end = ProcessEnd::Checked { record, path: "/a".to_owned(), exists: Ok(true) };
+        super::outcome::of_process(end).0
+    };
+    assert_eq!(ended(Some(Succeeded), false, true).result, Success);
+    let failed = ended(Some(HasFailed), false, true);
+    assert_eq!(
+        (failed.result, &*failed.message),
+        (Failed, "its external work application_1 ended as failed")
+    );
+    assert_eq!(ended(Some(HasFailed), false, false).result, Success);
+    assert_eq!(ended(None, true, true).result, Lost);
+    let unconfirmed = ended(None, true, false);
+    assert_eq!(unconfirmed.result, Success);
+    assert_eq!(unconfirmed.message, "whether its external work has ended is not known");
 }

@@ -49,7 +49,22 @@ impl Fixture {
     }
 
     pub(crate) fn start_in(dir: TempDir) -> Self {
-        let command = vec![env!("CARGO_BIN_EXE_tidemill-shim").to_owned()];
+        Self::start_by(vec![env!("CARGO_BIN_EXE_tidemill-shim").to_owned()], dir)
+    }
+
+    /// Nobody reads what its processes print.
+    pub(crate) fn start_unread() -> Self {
+        Self::start_into("| :")
+    }
+
+    /// What its processes print goes into a command of the shell.
+    pub(crate) fn start_into(pipe: &str) -> Self {
+        let script = &format!(r#""$0" "$@" 2>&1 >/dev/null {pipe}"#);
+        let command = ["/bin/sh", "-c", script, env!("CARGO_BIN_EXE_tidemill-shim")];
+        Self::start_by(command.map(str::to_owned).to_vec(), tempfile::tempdir().unwrap())
+    }
+
+    fn start_by(command: Vec<String>, dir: TempDir) -> Self {
         let shims = Shims::start(command, dir.path().to_owned(), Vec::new()).unwrap();
         Self { dir, shims }
     }

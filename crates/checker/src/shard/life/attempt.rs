@@ -166,6 +166,7 @@ impl Shard {
             Phase::Granted { to, started, .. } if to.token == token && !*started => {
                 let same = |command: &Command| matches!(command, Command::Worker(WorkerCommand::ReportStarted { token: of, worker }) if *of == token && *worker == to.worker);
                 *started = true;
+                batch.external.earlier_has_ended();
                 if at.command().is_some_and(|command| !same(command)) {
                     self.late(at, id, &format!("the start of {token} was not reported by its worker"));
                 }

@@ -14,9 +14,21 @@ pub(in crate::shard) struct External {
     ids: Vec<ExternalWorkId>,
     /// That of which it was said last that its end is not confirmed.
     unconfirmed: Option<Token>,
+    /// What such an attempt has left is to be ended before the next one begins.
+    is_left: bool,
 }
 
 impl External {
+    /// An attempt has started, or a person vouches for all that the attempts of the batch did.
+    pub(in crate::shard) fn earlier_has_ended(&mut self) {
+        self.is_left = false;
+    }
+
+    /// Whether the next attempt has to end something before it begins.
+    pub(in crate::shard) fn is_left(&self) -> bool {
+        self.is_left
+    }
+
     /// Another attempt begins.
     pub(super) fn begin(&mut self) {
         self.ids.clear();
@@ -65,6 +77,7 @@ impl Shard {
             return self.not_allowed(at, id, &format!("external work of attempt {token} is unconfirmed"));
         }
         batch.external.unconfirmed = Some(token);
+        batch.external.is_left = true;
     }
 
     /// `unconfirmed_ends_are_told`: once the end is there.

@@ -3,6 +3,7 @@
 //! ```text
 //!  its worker is lost             │ its end was requested, and is not reported
 //!  a group that holds waits ···   │ ··· a process that cannot be killed, a worker that does not answer
+//!                                 │ or it waits for the end of external work of earlier attempts (EXE-13)
 //!                                 ▼
 //!         AttemptEndVouched, AttemptFinished(lost), and what follows from that
 //! ```
@@ -39,8 +40,11 @@ impl GroupShard {
             return refused(format!("has ended, or is of another batch; that of batch {id} is {held} now"));
         }
         let Some((_, worker)) = batch.holder() else { return Ok(Decision::nothing()) };
+        // EXE-13: nothing of it has begun, and it cannot begin by itself: the word is about what earlier ones have left.
+        let waits_for_earlier =
+            batch.grant().is_some_and(|grant| !grant.started) && !self.batches.unconfirmed(&id).is_empty();
         let is_lost = self.workers.get(worker).is_none_or(|known| known.lost);
-        if !is_lost && kill.is_none() && !planted!(VouchedWithoutKill) {
+        if !is_lost && kill.is_none() && !waits_for_earlier && !planted!(VouchedWithoutKill) {
             return refused(format!(
                 "runs on worker {worker}, which is heard of: end it with `tidemill batch kill {id}`; if that does not help, \
                  vouch for it then"

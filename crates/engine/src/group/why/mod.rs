@@ -1,5 +1,6 @@
 //! DEP-8: every condition that keeps a batch from running, and since when.
 
+mod external_work;
 mod parents;
 mod placement;
 

@@ -57,7 +57,7 @@ impl GroupShard {
                 let message = format!("worker {worker} ({host}) has it and has until {start_by} to start it");
                 Some(self.condition("not_started", message, batch))
             }
-            Phase::Granted(_) => None,
+            Phase::Granted(grant) => self.why_not_begun(id, batch, grant),
         }
     }
 

@@ -11,10 +11,12 @@ use rustix::process::{Pid, PidfdFlags, WaitOptions, WaitStatus, getpid, pidfd_op
 
 use super::super::fork::fork;
 use super::super::{account, tree};
+use super::files;
 use crate::attempt_dir::ShimSpec;
 use crate::machine::boottime_ms;
+use crate::stderr;
 
-/// What is kept of either output, bytes; the rest is read and dropped.
+/// What is taken of either output, bytes; the rest is read and dropped.
 const OUTPUT_MAX: usize = 1 << 20;
 /// Between two walks that kill what a command has left.
 const WALK_AGAIN: std::time::Duration = std::time::Duration::from_millis(2);
@@ -28,12 +30,17 @@ pub(super) struct Printed {
     pub(super) is_success: bool,
     pub(super) stdout: String,
     pub(super) stderr: String,
+    /// It has printed more, which is not here, nor is the line that was cut.
+    pub(super) is_cut: bool,
 }
 
 impl Printed {
     /// Why it failed, for people.
     pub(super) fn reason(&self) -> String {
         let said = if self.stderr.trim().is_empty() { &self.stdout } else { &self.stderr };
+        if said.trim().is_empty() {
+            return "it has said nothing".to_owned();
+        }
         let end = said.trim().chars().rev().take(REASON_CHARS).collect::<Vec<_>>();
         end.into_iter().rev().collect()
     }
@@ -51,7 +58,7 @@ pub(super) fn run(
     let [(stdout, to_stdout), (stderr, to_stderr)] = [pipe()?, pipe()?];
     let child = fork(|| {
         let Err(why) = account::become_command(argv, (spec, user), [&to_stdout, &to_stderr]);
-        eprintln!("{why}");
+        stderr::say(format_args!("{why}"));
         NOT_STARTED
     });
     let child = child.map_err(|error| failed(error.into()))?;
@@ -60,12 +67,16 @@ pub(super) fn run(
     // Those that it left in the background, too.
     let status = end_all(child).map_err(failed)?;
     let heard = heard.map_err(failed)?;
-    let Some([stdout, stderr]) = heard else {
+    let Some([mut stdout, stderr]) = heard else {
         return Err(format!("{program:?} takes longer than {timeout_ms} ms"));
     };
+    let is_cut = stdout.len() > OUTPUT_MAX;
+    if is_cut {
+        stdout.truncate(files::whole(&stdout));
+    }
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
     let is_success = status.is_some_and(|status| status.exit_status() == Some(0));
-    Ok(Printed { is_success, stdout: text(stdout), stderr: text(stderr) })
+    Ok(Printed { is_success, stdout: text(stdout), stderr: text(stderr), is_cut })
 }
 
 /// What it prints until it ends; `None`: it takes too long.
@@ -108,7 +119,7 @@ fn read_on(output: &OwnedFd, kept: &mut Vec<u8>) -> io::Result<bool> {
         match rustix::io::read(output, &mut chunk) {
             Ok(0) => return Ok(false),
             Ok(count) => {
-                let room = OUTPUT_MAX.saturating_sub(kept.len());
+                let room = (OUTPUT_MAX + 1).saturating_sub(kept.len());
                 kept.extend_from_slice(&chunk[..count.min(room)]);
             }
             Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => return Ok(true),

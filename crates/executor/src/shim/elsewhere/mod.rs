@@ -14,6 +14,7 @@
 mod agent;
 mod command;
 mod files;
+mod work;
 
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -32,6 +33,9 @@ use crate::external_work::ExternalSuccess;
 
 /// Between two walks that kill what an agent has left.
 const WALK_AGAIN: std::time::Duration = std::time::Duration::from_millis(2);
+
+/// Says that a submission may still be on its way; a line before that with the ending.
+const LATE: &str = "late";
 
 /// What the shim wants of its agent, once no process of the job is left; one line each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Word, Serialize, Deserialize)]
@@ -130,8 +134,12 @@ impl Elsewhere {
         take_lines(&mut self.said)
     }
 
-    /// No process of the job is left: it waits for what runs elsewhere, or ends it.
-    pub(super) fn settle(&mut self, was_killed: bool) {
+    /// No process of the job is left: it waits for what runs elsewhere, or ends it. Where it was killed, or a process of it did not end by
+    /// itself, a submission may have been on its way.
+    pub(super) fn settle(&mut self, was_killed: bool, may_be_late: bool) {
+        if may_be_late {
+            self.say_to_agent(LATE);
+        }
         self.order(match (was_killed, self.waits_for_states) {
             (true, _) => Ending::Kill,
             (false, true) => Ending::Settle,
@@ -149,9 +157,13 @@ impl Elsewhere {
             return;
         }
         self.ending = Some(ending);
+        self.say_to_agent(ending.as_str());
+    }
+
+    fn say_to_agent(&self, word: &str) {
         if let Some(socket) = &self.socket {
             // One that is gone is noticed where it is heard.
-            let _ = rustix::net::send(socket, format!("{ending}\n").as_bytes(), SendFlags::NOSIGNAL);
+            let _ = rustix::net::send(socket, format!("{word}\n").as_bytes(), SendFlags::NOSIGNAL);
         }
     }
 

@@ -3,6 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
+/// What its line begins with.
+pub(in crate::shim) const MARK: &str = "[tidemill] output gap: ";
+
 /// Bytes of a stream that follow each other and are not in the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Gap {
@@ -29,7 +32,7 @@ pub(super) enum Cause {
 impl fmt::Display for Gap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { offset, bytes, cause } = self;
-        write!(f, "[tidemill] output gap: offset={offset} dropped={bytes} reason={cause}")
+        write!(f, "{MARK}offset={offset} dropped={bytes} reason={cause}")
     }
 }
 

@@ -31,6 +31,7 @@ use rustix::fd::OwnedFd;
 
 use self::copier::{Copier, Shared};
 use self::gap::Cause;
+pub(super) use self::gap::MARK as GAP_MARK;
 use self::log::{Log, Place};
 use self::pipe::Stream;
 use crate::attempt_dir::{AttemptDir, OutputCount};

@@ -62,7 +62,7 @@ impl Watch {
     ) -> io::Result<ExternalRecord> {
         let timer = timer()?;
         self.lasts_elsewhere = elsewhere.waits_for_states() && self.killing.is_none();
-        elsewhere.settle(self.killing.is_some());
+        elsewhere.settle(self.killing.is_some(), self.may_have_cut_a_submission());
         loop {
             let now_ms = boottime_ms();
             if !line.see_to_control(now_ms) {
@@ -76,7 +76,7 @@ impl Watch {
             let give_up_at_ms = self.disowned_at_ms.map(|at_ms| at_ms.saturating_add(DISOWNED_MS));
             if elsewhere.is_gone() || give_up_at_ms.is_some_and(|at_ms| at_ms <= now_ms) {
                 let work = self.found.iter().map(|id| (id.clone(), None)).collect();
-                return Ok(ExternalRecord { work, unconfirmed: true, decides: false });
+                return Ok(ExternalRecord { work, unconfirmed: true, decides: elsewhere.waits_for_states() });
             }
             let own = self.deadline_ms().filter(|_| self.lasts_elsewhere && self.killing.is_none());
             set_timer(&timer, own.into_iter().chain(line.look_at_ms()).chain(give_up_at_ms).min())?;
@@ -95,6 +95,12 @@ impl Watch {
                 }
             }
         }
+    }
+
+    /// Only a job that has succeeded, and has left no process behind, has had all answers of the cluster.
+    fn may_have_cut_a_submission(&self) -> bool {
+        let has_succeeded = self.status.is_some_and(|status| status.exit_status() == Some(0));
+        self.killing.is_some() || self.has_killed_strays || !has_succeeded
     }
 
     /// When its lease or its time is over.
