@@ -30,6 +30,8 @@ impl Level {
     pub const LIMITS: Level = Level(3);
     /// Since it, external work of attempts is on record, and whether its end is confirmed.
     pub const EXTERNAL_WORK: Level = Level(3);
+    /// Since it, workers seal what they report, and interfaces the codes of programs.
+    pub const SEALED_REPORTS: Level = Level(3);
     /// Far above any level that there will be.
     pub const MAX: Level = Level(1_000);
 
