@@ -9,7 +9,7 @@ use tidemill_model::{
 };
 
 /// One life of one worker.
-type Life = (ShardId, WorkerId, Incarnation);
+pub(crate) type Life = (ShardId, WorkerId, Incarnation);
 
 /// Who speaks.
 #[derive(Debug)]
@@ -35,6 +35,10 @@ struct Heard {
     status: Option<Box<WorkerStatus>>,
     /// The number of its newest heartbeat that was read, and when.
     heartbeat: Option<(u64, u64)>,
+    /// The order of its newest sign of life that was sealed.
+    sealed_sign: u64,
+    /// When a sign was passed over that may have been its.
+    may_live_ms: u64,
 }
 
 /// When each registered life of each worker, and each registered process, was last heard of, in this owner's time. A word
@@ -93,7 +97,57 @@ pub(crate) fn speaker(shard: ShardId, command: &Command) -> Option<Speaker> {
     Some(Speaker::Worker { life, heartbeat, status })
 }
 
+/// The life of a worker whose sign of life a command is, and the place of the sign in that life. A registration comes between two
+/// heartbeats.
+fn sign_of_life(shard: ShardId, command: &Command) -> Option<(Life, u64)> {
+    let (worker, life, sign) = match command {
+        Command::Worker(WorkerCommand::Heartbeat(heartbeat)) => {
+            (&heartbeat.worker, &heartbeat.incarnation, heartbeat.number.saturating_mul(2))
+        }
+        Command::Worker(WorkerCommand::Register(registration)) => {
+            let sign = registration.number.saturating_mul(2).saturating_add(1);
+            (&registration.worker, &registration.incarnation, sign)
+        }
+        _ => return None,
+    };
+    Some(((shard, worker.clone(), life.clone()), sign))
+}
+
 impl Silence {
+    /// Whether a sealed command says more than that its worker lived when an earlier one was sent.
+    pub(crate) fn is_new_sign(&self, shard: ShardId, command: &Command) -> bool {
+        let Some((life, sign)) = sign_of_life(shard, command) else { return true };
+        self.heard.get(&life).is_none_or(|heard| sign > heard.sealed_sign)
+    }
+
+    /// Whether this owner has taken a sealed sign of this life: it knows this owner's key, then, and seals for no other.
+    pub(crate) fn has_sealed(&self, life: &Life) -> bool {
+        self.heard.get(life).is_some_and(|heard| heard.sealed_sign > 0)
+    }
+
+    /// A sign of the present life was passed over that its worker may have sent before it heard of this owner's key. It goes by its
+    /// lease from then on, so the lease is not over earlier; for everything else it was not heard.
+    pub(crate) fn may_live(&mut self, life: Life, boot_ms: u64) {
+        let unheard =
+            Heard { boot_ms: self.since_ms, status: None, heartbeat: None, sealed_sign: 0, may_live_ms: 0 };
+        self.heard.entry(life).or_insert(unheard).may_live_ms = boot_ms;
+    }
+
+    /// Notes a sealed sign of life, after it was heard. What was heard before the first one may be anybody's.
+    pub(crate) fn note_sealed(&mut self, shard: ShardId, command: &Command, boot_ms: u64) {
+        let Some((life, sign)) = sign_of_life(shard, command) else { return };
+        let Some(heard) = self.heard.get_mut(&life) else { return };
+        if let (0, Command::Worker(WorkerCommand::Heartbeat(heartbeat))) = (heard.sealed_sign, command) {
+            heard.heartbeat = Some((heartbeat.number, boot_ms));
+        }
+        heard.sealed_sign = heard.sealed_sign.max(sign);
+    }
+
+    /// A question for this assignment may have been asked for another owner. Its right ends by its worker's word or lease alone.
+    pub(crate) fn doubt_right(&mut self, shard: ShardId, token: Token) {
+        self.rights.insert((shard, token), u64::MAX);
+    }
+
     pub(crate) fn start(&mut self, boot_ms: u64) {
         self.heard.clear();
         self.rights.clear();
@@ -107,7 +161,7 @@ impl Silence {
     pub(crate) fn hear(&mut self, speaker: Speaker, boot_ms: u64) {
         match speaker {
             Speaker::Worker { life, heartbeat, status } => {
-                let new = Heard { boot_ms, status: None, heartbeat: None };
+                let new = Heard { boot_ms, status: None, heartbeat: None, sealed_sign: 0, may_live_ms: 0 };
                 let known = self.heard.entry(life).or_insert(new);
                 known.boot_ms = boot_ms;
                 known.status = status.or(known.status.take());
@@ -188,15 +242,18 @@ impl Silence {
             for live in group.live_workers() {
                 let lease_ms = if planted!(LeaseCutShort) { Some(0) } else { live.lease_ends_after_ms };
                 let life = (id, live.worker, live.incarnation);
-                let last = self.heard.get(&life).map_or(self.since_ms, |heard| heard.boot_ms);
+                let heard = self.heard.get(&life);
+                let last = heard.map_or(self.since_ms, |heard| heard.boot_ms);
+                let may_live_ms = heard.map_or(0, |heard| heard.may_live_ms);
                 let silent = boot_ms.saturating_sub(last);
+                let unheard_ms = silent.min(boot_ms.saturating_sub(may_live_ms));
                 let (worker, incarnation) = (life.1.clone(), life.2.clone());
                 live_now.insert(life);
                 if !live.lost && silent > lost_after_ms {
                     overdue.push((id, Command::Worker(WorkerCommand::DeclareLost { worker, incarnation })));
-                } else if live.lost && lease_ms.is_some_and(|lease_ms| silent > lease_ms) {
+                } else if live.lost && lease_ms.is_some_and(|lease_ms| unheard_ms > lease_ms) {
                     overdue.push((id, Command::Worker(WorkerCommand::ExpireLease { worker, incarnation })));
-                } else if live.owes_warning && lease_ms.is_some_and(|lease_ms| silent > lease_ms / 2) {
+                } else if live.owes_warning && lease_ms.is_some_and(|lease_ms| unheard_ms > lease_ms / 2) {
                     overdue.push((id, Command::Worker(WorkerCommand::WarnOfLease { worker, incarnation })));
                 }
             }
