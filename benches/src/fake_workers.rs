@@ -16,6 +16,8 @@ use tidemill_model::{
     hex,
 };
 
+use tidemill_seal::{GroupSecret, OwnersKey, SealKey};
+
 use crate::fixture::group;
 
 /// A third of the silence after which a worker is lost.
@@ -64,6 +66,8 @@ struct Shared {
     producer: Arc<dyn Producer>,
     shard: ShardId,
     key: SigningKey,
+    /// What workers seal with, once an owner has said its key.
+    seals: Mutex<BTreeMap<WorkerId, SealKey>>,
     seen: Mutex<Seen>,
     /// Attempts go on, however long they have run.
     holds: AtomicBool,
@@ -90,6 +94,7 @@ impl FakeWorkers {
             producer: log.producer()?,
             shard,
             key,
+            seals: Mutex::default(),
             seen: Mutex::default(),
             holds: AtomicBool::new(false),
             stops: AtomicBool::new(false),
@@ -156,15 +161,32 @@ impl FakeWorkers {
 }
 
 impl Shared {
-    fn tell(&self, command: WorkerCommand) {
+    fn tell(&self, worker: &WorkerId, command: WorkerCommand) {
         let command = Command::Worker(command);
         let actor = Actor { app: "worker".into(), user: None };
         let record = CommandRecord { shard: self.shard, request: None, reply_to: None, actor, command };
-        let value = serde_json::to_vec(&record).expect("a command is always JSON");
+        let body = serde_json::to_vec(&record).expect("a command is always JSON");
+        let value = match self.seals().get(worker) {
+            Some(key) => key.seal(body),
+            None => body,
+        };
         let partition = self.shard.partition(self.log.partitions(Topic::Commands));
         let key = self.shard.to_string();
         let producer = self.producer.as_ref();
         crate::raw::append_when_there_is_room(producer, Topic::Commands, partition, key.as_bytes(), value);
+    }
+
+    fn seals(&self) -> MutexGuard<'_, BTreeMap<WorkerId, SealKey>> {
+        self.seals.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// An owner seals with this key.
+    fn seal(&self, worker: WorkerId, key: &str) {
+        let secret = OwnersKey::from_hex(key).and_then(|key| GroupSecret::of_worker(&self.key, &key));
+        if let Some(secret) = secret {
+            let key = secret.life(&group(), &worker, &Self::incarnation());
+            self.seals().insert(worker, key);
+        }
     }
 
     fn see(&self, see: impl FnOnce(&mut Seen)) {
@@ -195,6 +217,7 @@ impl Shared {
             types: BTreeMap::new(),
             live: Vec::new(),
             running: Vec::new(),
+            number: 0,
             signature: hex(&self.key.sign(text.as_bytes()).to_bytes()),
         }
     }
@@ -226,8 +249,8 @@ impl Shift {
     fn run(&mut self, mut reader: Box<dyn Reader>) {
         for worker in &self.workers {
             let registration = Box::new(self.shared.registration(worker));
-            self.shared.tell(WorkerCommand::Register(registration));
-            self.shared.tell(self.shared.heartbeat(worker));
+            self.shared.tell(worker, WorkerCommand::Register(registration));
+            self.shared.tell(worker, self.shared.heartbeat(worker));
         }
         let (begun, mut heartbeats) = (Instant::now(), 0);
         while !self.shared.stops.load(Ordering::Acquire) {
@@ -239,7 +262,8 @@ impl Shift {
             // Evenly over the time: worker after worker.
             let due = begun.elapsed().as_secs_f64() / HEARTBEAT.as_secs_f64() * self.workers.len() as f64;
             while heartbeats < due as usize {
-                self.shared.tell(self.shared.heartbeat(&self.workers[heartbeats % self.workers.len()]));
+                let worker = &self.workers[heartbeats % self.workers.len()];
+                self.shared.tell(worker, self.shared.heartbeat(worker));
                 heartbeats += 1;
             }
         }
@@ -269,6 +293,11 @@ impl Shift {
                 self.ask(spec.token, worker.clone());
                 self.start(*spec, worker);
             }
+            WorkMessage::SealReports { key, .. } => {
+                self.shared.seal(worker.clone(), &key);
+                // What went with its registration was passed over.
+                self.shared.tell(&worker, self.shared.heartbeat(&worker));
+            }
             WorkMessage::Confirmed { .. }
             | WorkMessage::AskedBack { .. }
             | WorkMessage::Refused { .. }
@@ -280,14 +309,14 @@ impl Shift {
     fn ask(&self, token: Token, worker: WorkerId) {
         let now = now();
         let (incarnation, nonce) = (Shared::incarnation(), Nonce::new(token.to_string()));
-        let request = StartRequest { token, worker, incarnation, nonce };
-        self.shared.tell(WorkerCommand::RequestStart(request));
+        let request = StartRequest { token, worker: worker.clone(), incarnation, nonce };
+        self.shared.tell(&worker, WorkerCommand::RequestStart(request));
         self.shared.see(|seen| seen.assigned.push((token, now)));
     }
 
     fn start(&mut self, spec: RunSpec, worker: WorkerId) {
         let token = spec.token;
-        self.shared.tell(WorkerCommand::ReportStarted { token, worker: worker.clone() });
+        self.shared.tell(&worker, WorkerCommand::ReportStarted { token, worker: worker.clone() });
         self.shared.see(|seen| *seen.granted.entry(spec.job_name).or_default() += 1);
         self.running.push_back((Instant::now() + self.shared.terms.attempt, token, worker));
     }
@@ -298,14 +327,16 @@ impl Shift {
         {
             let outcome = AttemptOutcome::success();
             let now = now();
-            self.shared.tell(WorkerCommand::ReportFinished {
+            let of = worker.clone();
+            let finished = WorkerCommand::ReportFinished {
                 token,
                 worker,
                 outcome,
                 usage: None,
                 interrupted: false,
                 external: None,
-            });
+            };
+            self.shared.tell(&of, finished);
             self.shared.see(|seen| seen.freed.push(now));
         }
     }

@@ -20,6 +20,7 @@ use tidemill_model::{
     JobSpec, JobType, Level, LevelCommand, Outcome, Process, ShardId, bounds, hex,
 };
 use tidemill_projector::PublishConfig;
+use tidemill_seal::OwnersSecret;
 use tidemill_store::{SqliteTables, Tables};
 
 use crate::backend::Backend;
@@ -72,7 +73,11 @@ impl Fixture {
     /// Starts everything but an executor.
     pub(crate) fn start(backend: Backend, directory: &Path) -> anyhow::Result<Self> {
         let log = backend.open(directory)?;
-        let config = tidemill_dispatcher::Config { claim_after_ms: 0, ..Default::default() };
+        let config = tidemill_dispatcher::Config {
+            claim_after_ms: 0,
+            reports: Some(OwnersSecret::of("the secret of a bench")),
+            ..Default::default()
+        };
         let dispatcher = tidemill_dispatcher::run(config, Arc::clone(&log), "bench")?;
         let projector = Projector::start(backend, &log, directory)?;
         let instance = tidemill_cluster::instance_id("bench");

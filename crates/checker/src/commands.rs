@@ -6,8 +6,7 @@ use std::sync::Arc;
 use jiff::SignedDuration;
 use tidemill_log::Hash;
 use tidemill_model::{
-    Cause, CommandRecord, Envelope, Event, Json as _, Outcome, PartitionEvent, Rejection, Resume, Source,
-    Timestamp,
+    Cause, CommandRecord, Envelope, Event, Outcome, PartitionEvent, Rejection, Resume, Source, Timestamp,
 };
 
 use crate::{At, Invariant};
@@ -59,7 +58,7 @@ impl Commands {
             return;
         }
         let at = timestamp_ms.and_then(|ms| Timestamp::from_millisecond(ms).ok());
-        let record = CommandRecord::from_json(value).ok().map(Arc::new);
+        let record = CommandRecord::decode(value).ok().map(Arc::new);
         self.pending.push_back(Given { offset, at, hash: Hash::of(value), record });
     }
 

@@ -145,6 +145,7 @@ impl Worker {
             types: BTreeMap::new(),
             live: Vec::new(),
             running: Vec::new(),
+            number: 0,
             signature: hex(&key.sign(text.as_bytes()).to_bytes()),
         };
         loop {

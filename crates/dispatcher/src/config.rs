@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tidemill_model::Level;
+use tidemill_seal::OwnersSecret;
 
 /// The dispatcher's settings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -34,6 +35,10 @@ pub struct Config {
     /// configuration file.
     #[serde(skip)]
     pub keeps_acknowledged: bool,
+    /// By which workers' reports are told from others'; absent: every report is taken for its worker's. Not for the configuration
+    /// file.
+    #[serde(skip)]
+    pub reports: Option<OwnersSecret>,
     /// The highest level that it reads; not for the configuration file.
     #[serde(skip)]
     pub reads: Level,
@@ -51,6 +56,7 @@ impl Default for Config {
             max_clock_step_ms: 5_000,
             claim_stopped: false,
             keeps_acknowledged: false,
+            reports: None,
             reads: Level::READS,
         }
     }

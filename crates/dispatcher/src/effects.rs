@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde::Serialize;
 use tidemill_engine::Effect;
 use tidemill_log::{AppendError, From, Log, MAX_RECORD_BYTES, NewRecord, Producer, Topic};
-use tidemill_model::{Actor, Command, CommandRecord, Json as _, ShardId, text_or_hex};
+use tidemill_model::{Actor, Command, CommandRecord, Json as _, ShardId, seal_parts, text_or_hex};
 
 use crate::lines::Lines;
 
@@ -110,7 +110,8 @@ impl Effects {
             .and_then(|mut reader| reader.poll(1, Duration::from_secs(5)));
         let raw = read.ok().and_then(|records| records.into_iter().next()).map(|record| record.value);
         let raw = raw.unwrap_or_else(|| Vec::new().into());
-        let record = text_or_hex(&raw);
+        // A seal is no part of the text.
+        let record = text_or_hex(seal_parts(&raw).0);
         tracing::warn!(partition = self.partition, offset, reason, "a command was set aside on dead-letters");
         let (topic, offset) = (Topic::Commands.name(), Some(offset));
         self.append_letter(&DeadLetter { topic, partition: self.partition, offset, reason, record });

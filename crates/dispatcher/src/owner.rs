@@ -11,10 +11,12 @@
 //! *Invariant:* `state` holds more than the journal only while an append is under way. Whatever makes that
 //! append's fate doubtful ends this value; the next one folds the journal anew.
 
+mod answering;
 mod deciding;
 #[cfg(feature = "planted")]
 mod planted;
 mod reading;
+mod seals;
 mod snapshots;
 
 use std::collections::VecDeque;
@@ -22,9 +24,10 @@ use std::sync::Arc;
 
 use tidemill_engine::{Effect, FaultInjection, OutboxSender, Partition};
 use tidemill_log::{AppendError, Chain, Codec, Head, Kind, Payload, Record};
-use tidemill_model::{Envelope, LiveAnswer, LiveQuery, Resume, ShardId, Timestamp};
+use tidemill_model::{Envelope, Resume, Timestamp};
 use tidemill_snapshots::{Fold, Taken};
 
+use self::seals::Seals;
 pub use self::snapshots::NamedSnapshot;
 use self::snapshots::SnapshotsOfOwner;
 use crate::silence::Silence;
@@ -148,6 +151,7 @@ pub struct Owner {
     /// Silences were looked for with the present ends.
     looked_for_silence: bool,
     silence: Silence,
+    seals: Seals,
     outbox_sender: OutboxSender,
     outbox_sender_since: u64,
     /// Effects were lost, and what is outstanding has not been said again since.
@@ -177,6 +181,7 @@ impl Owner {
     pub fn resumed(start: Start, fold: Fold, begun_with: Option<NamedSnapshot>) -> Self {
         let Fold { chain, state, next, events, .. } = fold;
         let snapshots = SnapshotsOfOwner::begun(begun_with, events);
+        let seals = Seals::new(start.config.reports.clone());
         Self {
             start,
             chain,
@@ -195,6 +200,7 @@ impl Owner {
             asking: false,
             looked_for_silence: false,
             silence: Silence::default(),
+            seals,
             outbox_sender: OutboxSender::default(),
             outbox_sender_since: 0,
             effects_lost: false,
@@ -233,27 +239,9 @@ impl Owner {
         self.under_way.is_none().then_some(&self.state)
     }
 
-    /// Answers a question about the present, from what the journal holds; `None` while an append is under way.
-    /// What is asked of a state that this owner has not reached, another one knows, or this one later.
-    pub fn answer(&self, shard: ShardId, query: &LiveQuery) -> Option<LiveAnswer> {
-        let reached = self.head().map(|head| head.offset);
-        let is_behind = query.at_least().is_some_and(|offset| reached < Some(offset));
-        let answer = |state: &Partition| {
-            if is_behind { LiveAnswer::NotFound } else { state.answer(shard, query) }
-        };
-        self.state().map(answer)
-    }
-
-    /// The same; of a worker, with what only its owner has heard, at a moment of the boot clock.
-    pub fn answer_at(&self, shard: ShardId, query: &LiveQuery, boot_ms: u64) -> Option<LiveAnswer> {
-        let mut answer = self.answer(shard, query)?;
-        if let (LiveQuery::Worker { worker }, LiveAnswer::Worker(present)) = (query, &mut answer) {
-            let group = self.state().and_then(|state| state.groups().find(|group| group.id() == shard));
-            if let Some(life) = group.and_then(|group| group.life_of(worker)) {
-                self.silence.tell(&(shard, worker.clone(), life.clone()), boot_ms, present);
-            }
-        }
-        Some(answer)
+    /// Reports that were passed over, for they were not their workers'.
+    pub fn refused_reports(&self) -> u64 {
+        self.seals.refused()
     }
 
     /// Commands read and not yet decided.

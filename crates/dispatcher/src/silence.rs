@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tidemill_engine::{Draft, Heartbeats, LiveRight, Partition, ReadHeartbeat};
 use tidemill_model::{
-    BatchEvent, Command, Envelope, Event, Incarnation, InstanceId, LevelCommand, ShardId, Timestamp, Token,
-    WorkerCommand, WorkerId, WorkerPresent, WorkerStatus,
+    BatchEvent, Command, Envelope, Event, Heartbeat, Incarnation, InstanceId, LevelCommand, ShardId,
+    Timestamp, Token, WorkerCommand, WorkerId, WorkerPresent, WorkerStatus,
 };
 
 /// One life of one worker.
-type Life = (ShardId, WorkerId, Incarnation);
+pub(crate) type Life = (ShardId, WorkerId, Incarnation);
 
 /// Who speaks.
 #[derive(Debug)]
@@ -35,6 +35,10 @@ struct Heard {
     status: Option<Box<WorkerStatus>>,
     /// The number of its newest heartbeat that was read, and when.
     heartbeat: Option<(u64, u64)>,
+    /// The order of its newest sign of life that was sealed.
+    sealed_sign: u64,
+    /// When a sign was passed over that may have been its.
+    may_live_ms: u64,
 }
 
 /// When each registered life of each worker, and each registered process, was last heard of, in this owner's time. A word
@@ -93,7 +97,69 @@ pub(crate) fn speaker(shard: ShardId, command: &Command) -> Option<Speaker> {
     Some(Speaker::Worker { life, heartbeat, status })
 }
 
+/// A sign of life of a worker.
+#[derive(Debug)]
+pub(crate) struct Sign {
+    life: Life,
+    /// Its place among those of that life. A registration comes between two heartbeats.
+    place: u64,
+    /// The number of a heartbeat.
+    heartbeat: Option<u64>,
+}
+
+impl Sign {
+    /// Nothing where the command is none.
+    pub(crate) fn of(shard: ShardId, command: &Command) -> Option<Self> {
+        let Command::Worker(command) = command else { return None };
+        let (worker, life, place, heartbeat) = match command {
+            WorkerCommand::Heartbeat(heartbeat) => {
+                let Heartbeat { worker, incarnation, number, .. } = heartbeat;
+                (worker, incarnation, number.saturating_mul(2), Some(*number))
+            }
+            WorkerCommand::Register(registration) => {
+                let place = registration.number.saturating_mul(2).saturating_add(1);
+                (&registration.worker, &registration.incarnation, place, None)
+            }
+            _ => return None,
+        };
+        Some(Self { life: (shard, worker.clone(), life.clone()), place, heartbeat })
+    }
+}
+
 impl Silence {
+    /// Whether a sealed command says more than that its worker lived when an earlier one was sent.
+    pub(crate) fn is_new_sign(&self, sign: Option<&Sign>) -> bool {
+        let Some(Sign { life, place, .. }) = sign else { return true };
+        self.heard.get(life).is_none_or(|heard| *place > heard.sealed_sign)
+    }
+
+    /// Whether this owner has taken a sealed sign of this life: it knows this owner's key, then, and seals for no other.
+    pub(crate) fn has_sealed(&self, life: &Life) -> bool {
+        self.heard.get(life).is_some_and(|heard| heard.sealed_sign > 0)
+    }
+
+    /// A sign of the present life was passed over that its worker may have sent before it heard of this owner's key. It goes by its
+    /// lease from then on, so the lease is not over earlier; for everything else it was not heard.
+    pub(crate) fn may_live(&mut self, life: Life, boot_ms: u64) {
+        let unheard =
+            Heard { boot_ms: self.since_ms, status: None, heartbeat: None, sealed_sign: 0, may_live_ms: 0 };
+        self.heard.entry(life).or_insert(unheard).may_live_ms = boot_ms;
+    }
+
+    /// Notes a sealed sign of life, after it was heard. What was heard before the first one may be anybody's.
+    pub(crate) fn note_sealed(&mut self, sign: &Sign, boot_ms: u64) {
+        let Some(heard) = self.heard.get_mut(&sign.life) else { return };
+        if let (0, Some(number)) = (heard.sealed_sign, sign.heartbeat) {
+            heard.heartbeat = Some((number, boot_ms));
+        }
+        heard.sealed_sign = heard.sealed_sign.max(sign.place);
+    }
+
+    /// A question for this assignment may have been asked for another owner. Its right ends by its worker's word or lease alone.
+    pub(crate) fn doubt_right(&mut self, shard: ShardId, token: Token) {
+        self.rights.insert((shard, token), u64::MAX);
+    }
+
     pub(crate) fn start(&mut self, boot_ms: u64) {
         self.heard.clear();
         self.rights.clear();
@@ -107,7 +173,7 @@ impl Silence {
     pub(crate) fn hear(&mut self, speaker: Speaker, boot_ms: u64) {
         match speaker {
             Speaker::Worker { life, heartbeat, status } => {
-                let new = Heard { boot_ms, status: None, heartbeat: None };
+                let new = Heard { boot_ms, status: None, heartbeat: None, sealed_sign: 0, may_live_ms: 0 };
                 let known = self.heard.entry(life).or_insert(new);
                 known.boot_ms = boot_ms;
                 known.status = status.or(known.status.take());
@@ -188,15 +254,18 @@ impl Silence {
             for live in group.live_workers() {
                 let lease_ms = if planted!(LeaseCutShort) { Some(0) } else { live.lease_ends_after_ms };
                 let life = (id, live.worker, live.incarnation);
-                let last = self.heard.get(&life).map_or(self.since_ms, |heard| heard.boot_ms);
+                let heard = self.heard.get(&life);
+                let last = heard.map_or(self.since_ms, |heard| heard.boot_ms);
+                let may_live_ms = heard.map_or(0, |heard| heard.may_live_ms);
                 let silent = boot_ms.saturating_sub(last);
+                let unheard_ms = silent.min(boot_ms.saturating_sub(may_live_ms));
                 let (worker, incarnation) = (life.1.clone(), life.2.clone());
                 live_now.insert(life);
                 if !live.lost && silent > lost_after_ms {
                     overdue.push((id, Command::Worker(WorkerCommand::DeclareLost { worker, incarnation })));
-                } else if live.lost && lease_ms.is_some_and(|lease_ms| silent > lease_ms) {
+                } else if live.lost && lease_ms.is_some_and(|lease_ms| unheard_ms > lease_ms) {
                     overdue.push((id, Command::Worker(WorkerCommand::ExpireLease { worker, incarnation })));
-                } else if live.owes_warning && lease_ms.is_some_and(|lease_ms| silent > lease_ms / 2) {
+                } else if live.owes_warning && lease_ms.is_some_and(|lease_ms| unheard_ms > lease_ms / 2) {
                     overdue.push((id, Command::Worker(WorkerCommand::WarnOfLease { worker, incarnation })));
                 }
             }

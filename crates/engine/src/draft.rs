@@ -9,9 +9,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use jiff::SignedDuration;
 use rustc_hash::{FxHashMap, FxHashSet};
 use tidemill_model::{
-    Actor, Cause, Command, CommandRecord, Envelope, EnvelopeJson, Event, Incarnation, InstanceId, Level,
-    LevelEvent, Outcome, PartitionEvent, Recorded, Rejection, ReplicationEvent, RequestId, Resume,
-    ShardCommand, ShardId, Source, Timestamp, WorkerId,
+    Actor, Cause, Command, CommandRecord, Envelope, EnvelopeJson, Event, Level, LevelEvent, Outcome,
+    PartitionEvent, Recorded, Rejection, ReplicationEvent, RequestId, Resume, ShardCommand, ShardId, Source,
+    Timestamp,
 };
 
 use crate::decision::{Decision, Ruling, puts_off};
@@ -144,6 +144,16 @@ impl<'a> Draft<'a> {
         }
     }
 
+    /// Passes over the command at `offset`: all that is noted of it is that it was read.
+    pub fn pass_over(&mut self, offset: u64, hash: String) {
+        self.envelope.resume = Some(Resume { offset, hash });
+    }
+
+    /// The state, as far as the draft has come.
+    pub fn state(&self) -> &Partition {
+        self.partition
+    }
+
     /// Sets aside a command that cannot be decoded.
     pub fn undecodable(&mut self, offset: u64, hash: String, reason: &str) {
         self.envelope.resume = Some(Resume { offset, hash });
@@ -225,16 +235,6 @@ impl<'a> Draft<'a> {
         partition.end(envelope.resume.clone(), &envelope.causes);
         let json = json.finish(&envelope);
         Drafted { envelope: Some(envelope), json, notices }
-    }
-
-    /// Whether the process is registered, as far as the draft has come.
-    pub fn has_process(&self, process: &InstanceId) -> bool {
-        self.partition.catalogue().is_some_and(|catalogue| catalogue.has_process(process))
-    }
-
-    /// Whether this life of the worker is the one that the shard knows, as far as the draft has come.
-    pub fn is_live(&self, shard: ShardId, worker: &WorkerId, incarnation: &Incarnation) -> bool {
-        self.partition.group(shard).is_some_and(|group| group.is_live(worker, incarnation))
     }
 
     /// The last command that was decided.

@@ -41,7 +41,7 @@ pub use decision::{Decision, Ruling};
 pub use draft::{Draft, Drafted, MAX_DECISION_BYTES, MAX_ENVELOPE_BYTES};
 pub use effect::{Effect, OutboxSender, effects};
 pub use fault_injection::FaultInjection;
-pub use group::{GroupShard, Heartbeats, LiveRight, LiveWorker, ReadHeartbeat};
+pub use group::{GroupShard, Heartbeats, LiveRight, LiveWorker, ReadHeartbeat, Sealing};
 pub use partition::{Partition, Shard};
 pub use restored::{HeldByWorker, check_one_moment};
 pub use schedule::grid_from_spec;

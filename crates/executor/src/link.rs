@@ -8,6 +8,7 @@ use std::time::Duration;
 use crossbeam_channel::Sender;
 use tidemill_log::{From, Log, NewRecord, Producer, Reader, Topic, Waker, partition_of_key};
 use tidemill_model::{Actor, Command, CommandRecord, Json as _, Level, ShardId, WorkMessage, WorkerId};
+use tidemill_seal::SealKey;
 
 use crate::Error;
 use crate::thread::Thread;
@@ -25,6 +26,8 @@ pub(crate) struct CommandLink {
     partition: u32,
     key: Vec<u8>,
     outcomes: Sender<Input>,
+    /// With what is sealed, once an owner has said its key.
+    seal: Option<SealKey>,
     /// What goes together.
     waiting: Vec<NewRecord>,
 }
@@ -35,7 +38,13 @@ impl CommandLink {
     pub(crate) fn new(log: &dyn Log, shard: ShardId, outcomes: Sender<Input>) -> Result<Self, Error> {
         let partition = shard.partition(log.partitions(Topic::Commands));
         let key = shard.to_string().into_bytes();
-        Ok(Self { producer: log.producer()?, shard, partition, key, outcomes, waiting: Vec::new() })
+        let (seal, waiting) = (None, Vec::new());
+        Ok(Self { producer: log.producer()?, shard, partition, key, outcomes, seal, waiting })
+    }
+
+    /// What is appended from here on is sealed with this key.
+    pub(crate) fn seal_with(&mut self, key: SealKey) {
+        self.seal = Some(key);
     }
 
     /// Goes to the log with the next [`send_off`](Self::send_off).
@@ -43,6 +52,10 @@ impl CommandLink {
         let actor = Actor { app: "worker".into(), user: None };
         let record = CommandRecord { shard: self.shard, request: None, reply_to: None, actor, command };
         let value = record.encoded(Level::FIRST);
+        let value = match &self.seal {
+            Some(key) => key.seal(value),
+            None => value,
+        };
         let outcomes = self.outcomes.clone();
         // A process starts on the acknowledgement alone; a lease that a heartbeat lengthened lasts no longer than the log's
         // owner counts it, who begins anew after a power cut.

@@ -147,6 +147,7 @@ fn setup(
         types,
         live: Vec::new(),
         running: Vec::new(),
+        number: 0,
         signature: String::new(),
     };
     Ok(worker::Setup {
@@ -260,6 +261,7 @@ impl Turn {
     fn act(&mut self, output: Output) -> bool {
         match output {
             Output::Append { tag, command } => self.commands.append(tag, command),
+            Output::Seal(key) => self.commands.seal_with(key),
             Output::Look { token, checks } => self.looks.look(token, checks),
             Output::Spawn { spec, lease, grace_ms } => self.processes.spawn(spec, lease, grace_ms),
             Output::KillProcess { token, grace_ms, because } => self.processes.kill(token, grace_ms, because),

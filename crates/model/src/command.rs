@@ -6,6 +6,7 @@ mod batch;
 mod catalogue;
 mod job;
 mod level;
+mod sealed;
 mod shard_message;
 mod worker;
 
@@ -19,6 +20,7 @@ pub use self::batch::{BatchCommand, Submission};
 pub use self::catalogue::CatalogueCommand;
 pub use self::job::{Deletion, JobCommand};
 pub use self::level::LevelCommand;
+pub use self::sealed::{SEAL_BYTES, seal_parts, sealed_value};
 pub use self::shard_message::{ShardMessage, UnfinishedJob};
 pub use self::worker::{Heartbeat, Leaving, Registration, StartRequest, WorkerCommand};
 use crate::{
@@ -313,12 +315,21 @@ impl CommandRecord {
         serde_json::to_vec(&OfLevel { level: needed, record: self }).expect("plain data")
     }
 
-    /// Reads a record of the commands topic, up to a level.
+    /// Decodes a record of the commands topic, sealed or not.
+    ///
+    /// # Errors
+    /// Its body is no command that this version knows.
+    pub fn decode(value: &[u8]) -> Result<Self, serde_json::Error> {
+        Self::from_json(seal_parts(value).0)
+    }
+
+    /// Reads a record of the commands topic, up to a level. Whether its seal is right is the owner's to know.
     ///
     /// # Errors
     /// [`ReadError::TooNew`] for whatever is of a higher level, known here or not.
-    pub fn read(bytes: &[u8], reads: Level) -> Result<Self, ReadError> {
-        let record = Self::from_json(bytes).map_err(|error| ReadError::of(error, bytes, reads))?;
+    pub fn read(value: &[u8], reads: Level) -> Result<Self, ReadError> {
+        let (body, _) = seal_parts(value);
+        let record = Self::from_json(body).map_err(|error| ReadError::of(error, body, reads))?;
         let level = record.command.level();
         if reads.allows(level) { Ok(record) } else { Err(ReadError::TooNew { level, reads }) }
     }

@@ -32,6 +32,8 @@ impl Level {
     pub const EXTERNAL_WORK: Level = Level(3);
     /// Since it, probers look for the output of lost attempts.
     pub const OUTPUT_LOOKS: Level = Level(3);
+    /// Since it, workers seal what they report, and interfaces the codes of programs.
+    pub const SEALED_REPORTS: Level = Level(3);
     /// Far above any level that there will be.
     pub const MAX: Level = Level(1_000);
 

@@ -52,8 +52,9 @@ pub use calendar::{Calendar, CalendarSpec, Weekday};
 pub use causes::causes;
 pub use command::{
     Actor, BatchCommand, BulkCommand, CatalogueCommand, Command, CommandRecord, Deletion, Heartbeat,
-    JobCommand, Leaving, LevelCommand, ObservationCommand, Registration, RerunCommand, Role, ShardCommand,
-    ShardMessage, StartRequest, Submission, TaskCommand, UnfinishedJob, WorkerCommand,
+    JobCommand, Leaving, LevelCommand, ObservationCommand, Registration, RerunCommand, Role, SEAL_BYTES,
+    ShardCommand, ShardMessage, StartRequest, Submission, TaskCommand, UnfinishedJob, WorkerCommand,
+    seal_parts, sealed_value,
 };
 pub use definition::{
     GroupSettings, JobDefinition, Mapping, MissedRuns, OnParentFailure, OnSilence, Parent, Period, Priority,

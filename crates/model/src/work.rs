@@ -125,6 +125,15 @@ pub enum WorkMessage {
         /// To which life of the worker.
         incarnation: Incarnation,
     },
+    /// Seal all that you report from now on for the owner of this key, and register again in the same life if you did not seal for
+    /// it before (ADR 48).
+    #[level(3)]
+    SealReports {
+        /// To which life of the worker.
+        incarnation: Incarnation,
+        /// The owner's X25519 public key, in hex.
+        key: String,
+    },
     /// Ask to start this.
     Assigned {
         /// To which worker.

@@ -197,6 +197,7 @@ impl Cluster {
             types: BTreeMap::new(),
             live: Vec::new(),
             running: Vec::new(),
+            number: 0,
             signature: String::new(),
         };
         self.worker = Some(Worker::new(Setup {

@@ -39,12 +39,12 @@ pub(super) async fn report(
     // Of nobody else a body is read.
     let Body(body) = Body::from_request(request, &app).await?;
     let CodeRequest { code } = parse(body)?;
-    let command = Command::Worker(WorkerCommand::ReportUserCode { token, code });
-    written(
-        Write::new(&app, Right::of_attempt(token, Asks::new([code.to_string().as_bytes()])), &headers)?
-            .send(shard_of(&group), command)
-            .await?,
-    )
+    let right = Right::of_attempt(token, Asks::new([code.to_string().as_bytes()]));
+    let write = Write::new(&app, right, &headers)?;
+    // Its key was checked here, and only here.
+    let seal = app.codes.seal_code(token, code, Some(&write.request));
+    let command = Command::Worker(WorkerCommand::ReportUserCode { token, code, seal });
+    written(write.send(shard_of(&group), command).await?)
 }
 
 fn is_signed(headers: &HeaderMap, token: Token, worker_key: &str) -> bool {

@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::Path;
 use axum::http::StatusCode;
 use tidemill_log::Payload;
-use tidemill_model::{Command, CommandRecord, JobCommand, JobId, Json as _, Role, ShardId};
+use tidemill_model::{Command, CommandRecord, JobCommand, JobId, Role, ShardId, seal_parts};
 use tidemill_store::rows::DeadLetterRow;
 use tidemill_store::{DeadLetterFilter, ReadTables};
 
@@ -115,8 +115,13 @@ fn shown(raw: &[u8]) -> String {
 
 /// The command, if it is one that can be decided where it was sent; else why not.
 fn decoded(app: &App, row: &DeadLetterRow, raw: &[u8]) -> Result<CommandRecord, String> {
-    let record = CommandRecord::from_json(raw)
+    let record = CommandRecord::decode(raw)
         .map_err(|error| format!("it still is no command that this version can read: {error}"))?;
+    if seal_parts(raw).1.is_some() {
+        return Err(
+            "it is a worker's report, which only that worker can seal; it reports again by itself".to_owned()
+        );
+    }
     if i64::from(record.shard.partition(app.deps.partitions)) != row.journal_partition {
         return Err(format!("it is for shard {}, which is not in this partition", record.shard));
     }

@@ -114,6 +114,7 @@ impl Writer {
             types: BTreeMap::new(),
             live: Vec::new(),
             running: Vec::new(),
+            number: 0,
             signature: hex(&key().sign(text.as_bytes()).to_bytes()),
         };
         self.send(GROUP, Command::Worker(WorkerCommand::Register(Box::new(registration))));

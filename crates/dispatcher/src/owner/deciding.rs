@@ -2,15 +2,70 @@
 //! that all commands have caught up with.
 
 use tidemill_engine::Draft;
-use tidemill_log::{Codec, Hash, Kind};
-use tidemill_model::{Command, CommandRecord, Level, ReadError, ShardId, Timestamp};
+use tidemill_log::{Codec, Hash, Kind, Record};
+use tidemill_model::{Command, CommandRecord, Level, ReadError, ShardId, Timestamp, WorkerCommand, WorkerId};
 
+use super::seals::Seals;
 use super::{Ends, Output, Owner, RESEND_AFTER_MS, SAY_AGAIN_AFTER_MS};
-use crate::silence::{Speaker, speaker};
+use crate::silence::{Sign, Silence, Speaker, speaker};
 use crate::{Error, Moment};
 
 /// A shorter body is written as it is: there is little to gain.
 const PACKED_FROM_BYTES: usize = 256;
+
+/// One record of the commands.
+struct Read<'a> {
+    partition: u32,
+    record: &'a Record,
+    hash: String,
+    moment: Moment,
+}
+
+/// Decides a command, unless it is a report that somebody else has written.
+fn decide(
+    draft: &mut Draft<'_>,
+    (seals, silence): (&mut Seals, &mut Silence),
+    command: CommandRecord,
+    read: Read<'_>,
+) {
+    let Read { partition, record, hash, moment } = read;
+    let is_sealed = match seals.check(draft, (&command, record), (silence, moment.boot_ms)) {
+        Ok(is_sealed) => is_sealed,
+        Err(why) => {
+            seals.refuse(partition, record.offset, why, moment.boot_ms);
+            return draft.pass_over(record.offset, hash);
+        }
+    };
+    let (shard, speaker) = (command.shard, speaker(command.shard, &command.command));
+    let sign = Sign::of(shard, &command.command).filter(|_| is_sealed);
+    let registers = match &command.command {
+        Command::Worker(WorkerCommand::Register(registration)) => Some(registration.worker.clone()),
+        _ => None,
+    };
+    let life_of = |draft: &Draft<'_>, worker: &WorkerId| draft.state().group(shard)?.life_of(worker).cloned();
+    let before = registers.and_then(|worker| Some((life_of(draft, &worker)?, worker)));
+    draft.command(record.offset, hash, command);
+    if let Some((life, worker)) =
+        before.filter(|(life, worker)| life_of(draft, worker).as_ref() != Some(life))
+    {
+        seals.replaced(shard, &worker, life);
+    }
+    // Known only now, if it is a registration.
+    let is_known = |speaker: &Speaker| match speaker {
+        Speaker::Worker { life: (shard, worker, life), .. } => {
+            draft.state().group(*shard).is_some_and(|group| group.is_live(worker, life))
+        }
+        Speaker::Process(process) => {
+            draft.state().catalogue().is_some_and(|catalogue| catalogue.has_process(process))
+        }
+    };
+    if let Some(speaker) = speaker.filter(is_known) {
+        silence.hear(speaker, moment.boot_ms);
+        if let Some(sign) = sign {
+            silence.note_sealed(&sign, moment.boot_ms);
+        }
+    }
+}
 
 impl Owner {
     /// Everything outstanding, as a new owner says it.
@@ -35,11 +90,21 @@ impl Owner {
             return Ok(Vec::new());
         }
         let mut outputs = self.say_lost_again(moment);
+        outputs.extend(self.tell_keys(moment));
         // Before the next append, which under load is always under way.
         outputs.extend(self.resend(moment));
         outputs.extend(self.draft(moment)?);
+        outputs.extend(self.tell_keys(moment));
         outputs.extend(self.ask_ends(moment));
         Ok(outputs)
+    }
+
+    /// Not while the state holds more than the journal: below its level nothing of this may be said.
+    fn tell_keys(&mut self, moment: Moment) -> Vec<Output> {
+        if self.under_way.is_some() {
+            return Vec::new();
+        }
+        self.seals.tell(&self.state, moment.boot_ms).into_iter().map(Output::Act).collect()
     }
 
     pub(super) fn say_lost_again(&mut self, moment: Moment) -> Vec<Output> {
@@ -83,6 +148,7 @@ impl Owner {
     fn overdue(&mut self, reached: Option<Ends>, moment: Moment) -> Vec<(ShardId, Command)> {
         match reached {
             Some(ends) if !std::mem::replace(&mut self.looked_for_silence, true) => {
+                self.seals.forget(&self.state);
                 self.silence.overdue(&self.state, ends.asked.boot_ms)
             }
             Some(_) | None if planted!(RightOverUnread) => {
@@ -128,18 +194,8 @@ impl Owner {
             let hash = Hash::of(&record.value).to_string();
             match command {
                 Ok(command) => {
-                    let speaker = speaker(command.shard, &command.command);
-                    draft.command(record.offset, hash, command);
-                    // Known only now, if it is a registration.
-                    let is_known = |speaker: &Speaker| match speaker {
-                        Speaker::Worker { life: (shard, worker, life), .. } => {
-                            draft.is_live(*shard, worker, life)
-                        }
-                        Speaker::Process(process) => draft.has_process(process),
-                    };
-                    if let Some(speaker) = speaker.filter(is_known) {
-                        self.silence.hear(speaker, moment.boot_ms);
-                    }
+                    let read = Read { partition: self.start.partition, record: &record, hash, moment };
+                    decide(&mut draft, (&mut self.seals, &mut self.silence), command, read);
                 }
                 Err(error) => draft.undecodable(record.offset, hash, &error.to_string()),
             }
@@ -201,11 +257,7 @@ mod tests {
     use super::*;
     use crate::Config;
     use crate::owner::{Role, Start};
-    use tidemill_log::Record;
-    use tidemill_model::{
-        Actor, Command, Envelope, Event, Heartbeat, Incarnation, Level, Recorded, ShardId, WorkerCommand,
-        WorkerEvent, WorkerId,
-    };
+    use tidemill_model::{Actor, Envelope, Event, Heartbeat, Incarnation, Recorded, WorkerEvent};
 
     fn heartbeat(worker: &str) -> Command {
         let (worker, incarnation) = (WorkerId::new(worker), Incarnation::new("1"));

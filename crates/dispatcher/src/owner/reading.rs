@@ -104,7 +104,7 @@ impl Owner {
         self.uncovered = 0;
         self.uncovered_since = None;
         let mut acts = own.notices;
-        acts.extend(effects(&self.state, &envelope, offset));
+        acts.extend(self.seals.with_keys(&self.state, effects(&self.state, &envelope, offset)));
         acts.extend(self.outbox_sender.collect(&self.state));
         acts.into_iter().map(Output::Act).collect()
     }
@@ -126,6 +126,7 @@ impl Owner {
         self.clock_base_ms = Some(sent.off_boot_ms());
         self.check_clock(moment)?;
         self.silence.start(moment.boot_ms);
+        self.seals.start();
         self.ends = None;
         self.read = self.state.resume().cloned();
         let from = self.read.as_ref().map_or(0, |read| read.offset);

@@ -8,4 +8,5 @@ mod kafka;
 mod kit;
 mod memory;
 mod owner;
+mod seals;
 mod sqlite;

@@ -83,7 +83,7 @@ impl GroupShard {
             WorkerCommand::RejectAssignment { token, worker, nonce, reason, lacks_resources } => {
                 self.reject_assignment(*token, (worker, nonce.as_ref()), (reason, *lacks_resources), now)
             }
-            WorkerCommand::ReportUserCode { token, code } => self.report_user_code(*token, *code).into(),
+            WorkerCommand::ReportUserCode { token, code, .. } => self.report_user_code(*token, *code).into(),
             WorkerCommand::ReportStarted { token, worker } => self.report_started(*token, worker).into(),
             WorkerCommand::ReportFinished { token, worker, outcome, usage, interrupted, external } => {
                 let usage = (usage.as_ref(), *interrupted);

@@ -198,6 +198,17 @@ pub struct LiveWorker {
     pub owes_warning: bool,
 }
 
+/// What a worker's reports are sealed with, as far as the journal says it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sealing<'a> {
+    /// The worker's present life.
+    pub incarnation: &'a Incarnation,
+    /// The group that it works for.
+    pub group: &'a GroupName,
+    /// The group's public key when that life registered, in hex; absent: it registered where nothing is sealed yet.
+    pub worker_key: Option<&'a str>,
+}
+
 impl GroupShard {
     /// A shard that knows nothing yet.
     pub fn new(id: ShardId) -> Self {
@@ -245,6 +256,13 @@ impl GroupShard {
     /// The life of a worker that registered last.
     pub fn life_of(&self, worker: &WorkerId) -> Option<&Incarnation> {
         self.workers.get(worker).map(|known| &known.incarnation)
+    }
+
+    /// How a worker that is registered seals its reports; whether a seal is right, the journal cannot say.
+    pub fn sealing(&self, worker: &WorkerId) -> Option<Sealing<'_>> {
+        let (group, known) = (self.group.as_ref()?, self.workers.get(worker)?);
+        let worker_key = known.seals_by.as_deref();
+        Some(Sealing { incarnation: &known.incarnation, group: &group.name, worker_key })
     }
 
     /// What the worker's silence means: what it was told counts, and a group that holds now holds everything.

@@ -338,7 +338,9 @@ fn user_code_decides() {
         let worker = world.worker("w", 1, Script::Run);
         world.batch(ids[0], None);
         let token = world.played(&worker).last_token();
-        let report = |code: &i32| Command::Worker(WorkerCommand::ReportUserCode { token, code: *code });
+        let report = |code: &i32| {
+            Command::Worker(WorkerCommand::ReportUserCode { token, code: *code, seal: String::new() })
+        };
         let answers: Vec<Outcome> = codes.iter().map(|code| world.ask(GROUP, report(code))).collect();
         world.events();
         end(&mut world, &worker, token, result);
@@ -366,11 +368,17 @@ fn codes_that_count_for_nothing_are_refused() {
     world.batch(ids[0], None);
     let token = world.played(&worker).last_token();
     let refused =
-        rejection(&world.ask(GROUP, Command::Worker(WorkerCommand::ReportUserCode { token, code: 0 })));
+        rejection(&world.ask(
+            GROUP,
+            Command::Worker(WorkerCommand::ReportUserCode { token, code: 0, seal: String::new() }),
+        ));
     assert!(refused.contains("success_check is not user_code"), "{refused}");
     end(&mut world, &worker, token, AttemptResult::Success);
     let refused =
-        rejection(&world.ask(GROUP, Command::Worker(WorkerCommand::ReportUserCode { token, code: 0 })));
+        rejection(&world.ask(
+            GROUP,
+            Command::Worker(WorkerCommand::ReportUserCode { token, code: 0, seal: String::new() }),
+        ));
     assert!(refused.starts_with("stale_token"), "{refused}");
 }
 

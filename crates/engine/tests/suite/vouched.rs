@@ -177,7 +177,11 @@ fn attempt_that_has_reported_zero_has_succeeded_though_it_is_lost() {
             let batch = world.batch(ids[0], None);
             let token = world.played(&worker).last_token();
             if let Some(code) = code {
-                world.say(Command::Worker(WorkerCommand::ReportUserCode { token, code }));
+                world.say(Command::Worker(WorkerCommand::ReportUserCode {
+                    token,
+                    code,
+                    seal: String::new(),
+                }));
             }
             match way {
                 "lease" => {

@@ -36,7 +36,7 @@ impl Membership {
         }
     }
 
-    fn is_known(&self) -> bool {
+    pub(super) fn is_known(&self) -> bool {
         self.register_at_ms.is_none()
     }
 
@@ -77,10 +77,12 @@ impl Worker {
         let mut registration = self.setup.registration.clone();
         registration.incarnation = self.incarnation.clone();
         let text = Registration::signed_text(&registration.group, &registration.worker, &self.incarnation);
+        registration.number = self.heartbeats;
         registration.signature = hex(&self.setup.signing_key.sign(text.as_bytes()).to_bytes());
         registration.live = self.attempts.tokens(Attempt::has_process);
         registration.running =
             registration.live.iter().filter_map(|token| self.running.get(token)).copied().collect();
+        self.sealing.presented(self.heartbeats);
         self.say(WorkerCommand::Register(Box::new(registration)));
         // Only heartbeats count for the lease, and there is to be one before anything can be granted.
         self.heartbeat();
@@ -116,6 +118,7 @@ impl Worker {
         }
         self.sent.clear();
         self.membership = Membership::new();
+        self.seal_with_life();
         self.register();
     }
 

@@ -7,6 +7,7 @@ use tidemill_model::{
     Command, Excess, ExternalDependencyId, ExternalWorkId, Measure, PathCheck, RunSpec, RunningAttempt,
     Sweep, Timestamp, Token, WorkMessage,
 };
+use tidemill_seal::SealKey;
 
 use crate::attempt_dir::ExitRecord;
 use crate::shim::{KillCause, Lease};
@@ -185,6 +186,8 @@ pub enum Output {
         /// What.
         command: Command,
     },
+    /// Seal what is appended from here on with this key.
+    Seal(SealKey),
     /// Look at the paths of an assignment.
     Look {
         /// Which assignment.

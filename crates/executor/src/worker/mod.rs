@@ -25,6 +25,7 @@ mod life;
 mod message;
 mod outcome;
 mod right;
+mod sealing;
 mod start;
 mod stopping;
 
@@ -32,6 +33,8 @@ mod stopping;
 mod corpus;
 #[cfg(test)]
 mod right_tests;
+#[cfg(test)]
+mod sealing_tests;
 #[cfg(test)]
 mod tests;
 
@@ -53,6 +56,7 @@ pub use message::{Input, Looked, Output, ProcessEnd, Tag};
 #[cfg(test)]
 pub(crate) use outcome::of_process as outcome_of;
 use right::{Sent, Spoken, Unconfirmed};
+use sealing::Sealing;
 pub(crate) use start::LOOK_WITHIN_MS;
 use stopping::Stopping;
 
@@ -92,6 +96,7 @@ pub struct Worker {
     external_ids: ExternalIds,
     measure: Option<Measure>,
     lease: LeaseClock,
+    sealing: Sealing,
     attempts: Attempts,
     /// What those run that have a process, as far as that is known.
     running: BTreeMap<Token, RunningAttempt>,
@@ -125,6 +130,7 @@ impl Worker {
             external_ids: ExternalIds::default(),
             measure: None,
             lease: LeaseClock::default(),
+            sealing: Sealing::default(),
             attempts: Attempts::default(),
             running: BTreeMap::new(),
             sent: Sent::default(),
@@ -177,6 +183,11 @@ impl Worker {
                     self.unregistered();
                 }
             }
+            WorkMessage::SealReports { incarnation, key } => {
+                if incarnation == self.incarnation {
+                    self.seal_for(&key);
+                }
+            }
             WorkMessage::Assigned { worker, token, job_type, checks } => {
                 if worker == self.setup.registration.worker {
                     self.assigned(token, &job_type, checks);
@@ -210,6 +221,7 @@ impl Worker {
 
     fn registered(&mut self, settings: GroupSettings, granted: &BTreeSet<Token>) {
         self.settings = settings;
+        self.sealing.answered();
         self.reconcile(granted);
     }
 

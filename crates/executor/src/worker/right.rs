@@ -30,6 +30,8 @@ const UNCONFIRMED_MS: u64 = 60_000;
 /// The right under which a question was asked.
 #[derive(Debug)]
 pub(super) struct Right {
+    /// The heartbeat that it counts from.
+    pub(super) heartbeat: u64,
     /// Its number, by which the log's outcome names it.
     pub(super) question: u64,
     /// Not from this moment on.
@@ -145,13 +147,14 @@ impl Worker {
         }
         // Where it is over, or its heartbeat unknown, the answer decides, which does not say again what to run.
         let until_ms = self.sent.end_of(right).unwrap_or(0);
-        let is_over = until_ms <= self.now_ms;
+        let is_over = until_ms <= self.now_ms || self.sealing.is_in_doubt(right.heartbeat);
         if types::is_noop(&spec.job_type) && !is_over {
             self.ask_to_start(token);
             self.unconfirmed.note(token, self.now_ms);
             return self.begin_asked(token, spec);
         }
-        self.ask_under(token, Some(Box::new(Right { question: self.nonces + 1, until_ms, spec })));
+        let (heartbeat, question) = (right.heartbeat, self.nonces + 1);
+        self.ask_under(token, Some(Box::new(Right { heartbeat, question, until_ms, spec })));
         planted!(BegunBeforeAcknowledgement => self.question_is_in_log(token, self.nonces));
     }
 

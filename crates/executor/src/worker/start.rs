@@ -93,7 +93,9 @@ impl Worker {
     fn request(&mut self, token: Token, nonce: Nonce, right: Option<&Right>) {
         let (worker, incarnation) = (self.setup.registration.worker.clone(), self.incarnation.clone());
         let tag = match right {
-            Some(right) if !right.is_over(self.now_ms) => Tag::Asked { token, question: right.question },
+            Some(right) if !right.is_over(self.now_ms) && !self.sealing.is_in_doubt(right.heartbeat) => {
+                Tag::Asked { token, question: right.question }
+            }
             Some(_) | None => Tag::Repeated,
         };
         let request = StartRequest { token, worker, incarnation, nonce };

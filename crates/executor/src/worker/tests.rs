@@ -22,7 +22,7 @@ fn job_type(name: &str) -> JobType {
     JobType::try_from(name).unwrap()
 }
 
-fn worker() -> Worker {
+pub(super) fn worker() -> Worker {
     let slots = BTreeMap::from([(job_type("shell"), 4), (job_type("noop"), 4)]);
     let registration = Registration {
         worker: WorkerId::new(ME),
@@ -37,6 +37,7 @@ fn worker() -> Worker {
         types: BTreeMap::new(),
         live: Vec::new(),
         running: Vec::new(),
+        number: 0,
         signature: "s".to_owned(),
     };
     Worker::new(Setup {
@@ -108,6 +109,12 @@ fn granted_as(of: &str, (of_type, nonce): (&str, &str), change: &dyn Fn(&mut Run
 }
 
 /// What a line says of the machine, or of what is asked of it.
+fn heard_of_seals(words: &[&str]) -> Option<Input> {
+    let &["key", internal, "for", life] = words else { return None };
+    let key = tidemill_seal::OwnersSecret::of(internal).public().hex();
+    Some(Input::Work(WorkMessage::SealReports { incarnation: Incarnation::new(life), key }))
+}
+
 fn heard_of_machine(words: &[&str]) -> Option<Input> {
     Some(match *words {
         ["measured", free, "free,", "load", load] => Input::Measured(Measure {
@@ -141,7 +148,7 @@ fn found(token: Token, end: Option<ProcessEnd>) -> Input {
 }
 
 /// What a line of a table says after `> `.
-fn heard(line: &str) -> Input {
+pub(super) fn heard(line: &str) -> Input {
     let (line, why) = line.split_once(": ").unwrap_or((line, ""));
     let token = |text: &str| Token(text.parse().unwrap());
     let ended =
@@ -150,7 +157,7 @@ fn heard(line: &str) -> Input {
     let looked = |of: &str, looked| Input::Looked { token: token(of), looked };
     let good = ExitRecord { exit_code: Some(0), ..ExitRecord::default() };
     let words: Vec<&str> = line.split(' ').collect();
-    if let Some(input) = heard_of_machine(&words) {
+    if let Some(input) = heard_of_machine(&words).or_else(|| heard_of_seals(&words)) {
         return input;
     }
     match words[..] {
@@ -269,6 +276,7 @@ fn show(output: Output) -> String {
             }
             other => panic!("a worker does not send {other:?}"),
         },
+        Output::Seal(_) => "seal".to_owned(),
         Output::Look { token, checks } => format!("look at {} paths of {token}", checks.len()),
         Output::Spawn { spec, lease, grace_ms } => {
             let lease = lease.map(|lease| (lease.term_at_ms, lease.kill_at_ms));

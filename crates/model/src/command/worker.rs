@@ -87,6 +87,9 @@ pub enum WorkerCommand {
         token: Token,
         /// 0: success.
         code: i32,
+        /// The interface's seal, which an owner asks for from level 3 on, in hex. Owners of earlier versions pass over it.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        seal: String,
     },
     /// The attempt's whole process tree is gone.
     ReportFinished {
@@ -166,6 +169,10 @@ pub struct Registration {
     /// What it can run, and why not the rest, by job type, at most 64; empty: it does not say.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub types: BTreeMap<JobType, TypeStatus>,
+    /// The number of the worker's last heartbeat before it: with it, a repeat of an old one is told from a new one. Owners of
+    /// earlier versions pass over it.
+    #[serde(default, skip_serializing_if = "crate::is_default")]
+    pub number: u64,
     /// Ed25519 signature, in hex, over [`Registration::signed_text`] by the group's key.
     pub signature: String,
 }

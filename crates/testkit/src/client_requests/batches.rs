@@ -164,7 +164,7 @@ impl World {
         let late: Vec<Token> = live.into_iter().take(5).chain(ended.into_iter().take(2)).collect();
         for token in late {
             let code = if rng.chance(70) { 0 } else { rng.range(1, 4) as i32 };
-            self.ask(token.shard(), WorkerCommand::ReportUserCode { token, code });
+            self.ask(token.shard(), WorkerCommand::ReportUserCode { token, code, seal: String::new() });
         }
     }
 }

@@ -52,6 +52,7 @@ impl World {
                 types: BTreeMap::new(),
                 live: Vec::new(),
                 running: Vec::new(),
+                number: 0,
                 signature: "00".repeat(64),
             })))
         } else {

@@ -13,6 +13,7 @@ use tidemill_cluster::{AskOwner, HttpLive, Live, OwnerAddress, ReplyLines, Submi
 use tidemill_journal::{Progress, Shutdown};
 use tidemill_log::{Log, Topic};
 use tidemill_projector::PublishConfig;
+use tidemill_seal::OwnersSecret;
 
 use super::archive::Archiving;
 use super::cluster::{self, SharedCluster};
@@ -47,6 +48,7 @@ pub(crate) fn dispatcher(settings: &Settings, stop: &Receiver<()>) -> Done<Exit>
     let mut config = settings.dispatcher.clone();
     config.address = address;
     config.reads = settings.process.level();
+    config.reports = Some(OwnersSecret::of(&settings.internal_key(&keys)?));
     let incarnation = instance_id("dispatcher");
     let kept = snapshots::of(settings, &*log)?;
     let taken = snapshots::taken(settings, kept.as_ref())?;

@@ -19,6 +19,7 @@ use tidemill_dispatcher::{Dispatcher, OpenLine};
 use tidemill_journal::{Progress, Shutdown};
 use tidemill_log::{Log, Topic};
 use tidemill_model::Reply;
+use tidemill_seal::OwnersSecret;
 use tidemill_serving::tls::Roles;
 use tidemill_store::Tables;
 use tidemill_store::hints::Hints;
@@ -84,6 +85,7 @@ impl Standalone {
         let incarnation = instance_id("standalone");
         let mut owning = settings.dispatcher.clone();
         owning.reads = settings.process.level();
+        owning.reports = Some(OwnersSecret::of(&settings.api_config(&keys)?.internal_key));
         let kept = snapshots::of(settings, &*log)?;
         let taken = snapshots::taken(settings, kept.as_ref())?;
         let (name, own) = (incarnation.as_str(), Arc::clone(&log));

@@ -20,6 +20,7 @@ mod encryption;
 #[path = "../facts/mod.rs"]
 mod facts;
 mod feed;
+mod forged;
 #[cfg(feature = "hdfs")]
 #[path = "../../../probe/tests/suite/kit/hdfs.rs"]
 mod hdfs;

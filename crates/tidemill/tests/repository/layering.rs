@@ -4,6 +4,7 @@
 //! model ◄── { calendar, engine, log, store, probe, serving } ◄─┬─ journal ◄── { projector, sinks, api }     ─┬─ tidemill
 //!                                                              ├─ cluster ◄── { producers, api }            │
 //!                                                              └─ { dispatcher, executor }                 ─┘
+//! model ◄── seal ◄── { api, dispatcher, executor }
 //! model, serving ◄── client ◄── cli ◄── tidemill
 //! ```
 
@@ -13,7 +14,7 @@ use serde_json::Value;
 
 use crate::metadata;
 
-const PURE: &[&str] = &["model", "calendar", "engine"];
+const PURE: &[&str] = &["model", "calendar", "engine", "seal"];
 const BASES: &[&str] = &["model", "calendar", "engine", "log", "store", "probe"];
 /// Roles: nobody imports them but what starts them.
 const SHELLS: &[&str] = &["producers", "dispatcher", "executor", "projector", "notifier"];
@@ -24,6 +25,7 @@ fn allowed(name: &str) -> Option<Vec<&'static str>> {
         "derive" | "planted" | "corpus" => vec![],
         "model" => vec!["derive"],
         "calendar" => vec!["model", "planted"],
+        "seal" => vec!["model"],
         // It checks its settings as all crates do.
         "serving" => vec!["model"],
         // A program of somebody else's imports it, so it brings no role with it.
@@ -44,16 +46,16 @@ fn allowed(name: &str) -> Option<Vec<&'static str>> {
         "checker" => vec!["model", "log"],
         "probe" => vec!["model"],
         // It serves the logs of its attempts.
-        "executor" => [BASES, &["derive", "planted", "serving"]].concat(),
+        "executor" => [BASES, &["derive", "planted", "seal", "serving"]].concat(),
         "projector" => [BASES, &["journal", "planted"]].concat(),
         "producers" => [BASES, &["cluster"]].concat(),
         // An owner begins with a snapshot, and has others taken.
-        "dispatcher" => [BASES, &["planted", "snapshots"]].concat(),
+        "dispatcher" => [BASES, &["planted", "seal", "snapshots"]].concat(),
         shell if SHELLS.contains(&shell) => [BASES, &["planted"]].concat(),
         // It trusts servers as all clients do.
         "sinks" => [BASES, &["journal", "serving"]].concat(),
         // What it is asked of the past begins with a snapshot.
-        "api" => [BASES, &["journal", "cluster", "serving", "snapshots"]].concat(),
+        "api" => [BASES, &["journal", "cluster", "seal", "serving", "snapshots"]].concat(),
         // It measures all of it, so it may start all of it.
         "bench" => [BASES, SHELLS, &["journal", "cluster", "api", "sinks"]].concat(),
         "tidemill" => {
@@ -65,6 +67,7 @@ fn allowed(name: &str) -> Option<Vec<&'static str>> {
                 "sinks",
                 "checker",
                 "bench",
+                "seal",
                 "serving",
                 "cli",
                 "snapshots",

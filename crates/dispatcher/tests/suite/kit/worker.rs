@@ -40,6 +40,7 @@ pub fn registration(worker: &str, incarnation: &str, slots: u32) -> Registration
         types: std::collections::BTreeMap::new(),
         live: Vec::new(),
         running: Vec::new(),
+        number: 0,
         signature: hex(&key().sign(text.as_bytes()).to_bytes()),
     }
 }
@@ -157,6 +158,7 @@ impl Hands {
             | WorkMessage::AssignedWithRight { .. }
             | WorkMessage::Confirmed { .. }
             | WorkMessage::AskedBack { .. }
+            | WorkMessage::SealReports { .. }
             | WorkMessage::Refused { .. }
             | WorkMessage::Kill { .. }
             | WorkMessage::Recorded { .. } => {}

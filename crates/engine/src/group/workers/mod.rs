@@ -44,6 +44,8 @@ pub(crate) struct Worker {
     pub(crate) warned: bool,
     /// The lease of this incarnation is over: it must register as another.
     pub(crate) expired: bool,
+    /// The group's public key when it registered, if its reports are sealed: the level stood that asks for it.
+    pub(crate) seals_by: Option<String>,
     pub(crate) turned: Turned,
     /// Everything assigned or granted to it that has not ended.
     pub(crate) tokens: BTreeSet<Token>,

@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use ed25519_dalek::{Signature, VerifyingKey};
 use tidemill_derive::Stored;
 use tidemill_model::{
-    Event, GroupSettings, Heartbeat, Incarnation, JobType, OnSilence, Registration, Rejection, Timestamp,
-    Token, TypeStatus, WorkMessage, WorkerEvent, WorkerId,
+    Event, GroupSettings, Heartbeat, Incarnation, JobType, Level, OnSilence, Registration, Rejection,
+    Timestamp, Token, TypeStatus, WorkMessage, WorkerEvent, WorkerId,
 };
 
 use crate::decision::Decision;
@@ -217,6 +217,12 @@ impl GroupShard {
         reserved_mb
     }
 
+    /// By which public key a worker that registers now seals its reports. The group may have another one later.
+    fn seals_by(&self) -> Option<String> {
+        let group = self.group.as_ref().filter(|_| self.level().allows(Level::SEALED_REPORTS));
+        group.map(|group| group.worker_key.clone())
+    }
+
     pub(super) fn worker_registered(&mut self, now: Timestamp, event: &WorkerEvent) {
         let WorkerEvent::Registered {
             worker,
@@ -266,6 +272,8 @@ impl GroupShard {
             lost: false,
             warned: false,
             expired,
+            // A life that has begun to seal does not end to: a level is never taken back.
+            seals_by: self.seals_by(),
             turned,
             tokens,
             told,

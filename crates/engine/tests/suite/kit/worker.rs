@@ -80,6 +80,7 @@ impl TestWorker {
             types: BTreeMap::new(),
             live: self.running.keys().copied().collect(),
             running: Vec::new(),
+            number: 0,
             signature: sign(&text),
         }
     }
@@ -185,6 +186,7 @@ impl TestWorker {
             WorkMessage::Granted { .. }
             | WorkMessage::Confirmed { .. }
             | WorkMessage::AskedBack { .. }
+            | WorkMessage::SealReports { .. }
             | WorkMessage::Kill { .. }
             | WorkMessage::Registered { .. }
             | WorkMessage::Unregistered { .. }
