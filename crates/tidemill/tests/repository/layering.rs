@@ -4,7 +4,7 @@
 //! model ◄── { calendar, engine, log, store, probe, serving } ◄─┬─ journal ◄── { projector, sinks, api }     ─┬─ tidemill
 //!                                                              ├─ cluster ◄── { producers, api }            │
 //!                                                              └─ { dispatcher, executor }                 ─┘
-//! model ◄── seal ◄── { api, dispatcher, executor }
+//! model ◄── seal ◄── { api, dispatcher, executor, bench }
 //! model, serving ◄── client ◄── cli ◄── tidemill
 //! ```
 
@@ -57,7 +57,7 @@ fn allowed(name: &str) -> Option<Vec<&'static str>> {
         // What it is asked of the past begins with a snapshot.
         "api" => [BASES, &["journal", "cluster", "seal", "serving", "snapshots"]].concat(),
         // It measures all of it, so it may start all of it.
-        "bench" => [BASES, SHELLS, &["journal", "cluster", "api", "sinks"]].concat(),
+        "bench" => [BASES, SHELLS, &["journal", "cluster", "api", "seal", "sinks"]].concat(),
         "tidemill" => {
             let more = [
                 "archive",
