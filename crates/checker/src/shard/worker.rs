@@ -181,7 +181,7 @@ impl Shard {
         let drained = before.as_ref().is_some_and(|before| before.drained);
         let leaving = same && before.as_ref().is_some_and(|before| before.leaving);
         let unready = same && before.as_ref().is_some_and(|before| before.unready);
-        let told = lease_of(settings.as_ref().or(self.settings.as_ref()));
+        let told = lease_of(settings.as_deref().or(self.settings.as_ref()));
         let (lease, earlier) = match &before {
             Some(before) if same => (longer(told, before.lease), before.earlier),
             Some(before) if before.is_used() => (told, Some(before.longest_lease())),

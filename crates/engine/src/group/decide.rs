@@ -86,7 +86,7 @@ impl GroupShard {
             WorkerCommand::ReportUserCode { token, code, .. } => self.report_user_code(*token, *code).into(),
             WorkerCommand::ReportStarted { token, worker } => self.report_started(*token, worker).into(),
             WorkerCommand::ReportFinished { token, worker, outcome, usage, interrupted, external } => {
-                let usage = (usage.as_ref(), *interrupted);
+                let usage = (usage.as_deref(), *interrupted);
                 self.report_finished(*token, worker, outcome, usage, external.as_deref(), now)
             }
             WorkerCommand::DeclareLost { worker, incarnation } => {

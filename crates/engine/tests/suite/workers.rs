@@ -430,6 +430,6 @@ fn a_worker_is_told_what_its_registration_says() {
         WorkMessage::Registered { settings, .. } => Some(settings.clone()),
         _ => None,
     });
-    assert_eq!(recorded, Some(kills_after(60_000)));
-    assert_eq!(told, recorded);
+    assert_eq!(recorded.as_deref(), Some(&kills_after(60_000)));
+    assert_eq!(told.as_ref(), recorded.as_deref());
 }

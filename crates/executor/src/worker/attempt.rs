@@ -35,7 +35,7 @@ pub(super) enum Attempt {
 #[derive(Debug)]
 pub(super) struct End {
     pub(super) outcome: AttemptOutcome,
-    pub(super) usage: Option<Usage>,
+    pub(super) usage: Option<Box<Usage>>,
     /// Absent: of an earlier life, and the owner has not asked for it yet.
     pub(super) repeat: Option<Repeat>,
     /// How often it is said; absent: until it is on record.
@@ -62,7 +62,7 @@ impl End {
     pub(super) fn of_process(end: ProcessEnd) -> Self {
         let (interrupted, external) = (end.is_by_stop(), external::known_of(&end));
         let (outcome, usage) = outcome::of_process(end);
-        Self { usage, has_directory: true, interrupted, external, ..Self::bare(outcome) }
+        Self { usage: usage.map(Box::new), has_directory: true, interrupted, external, ..Self::bare(outcome) }
     }
 }
 

@@ -129,7 +129,7 @@ impl Owner {
             Command::Worker(WorkerCommand::ReportFinished { token, outcome, usage, .. })
                 if token == wanted =>
             {
-                (outcome, usage)
+                (outcome, usage.map(|usage| *usage))
             }
             other => panic!("not the end of {wanted}: {other:?}"),
         }
@@ -443,7 +443,9 @@ fn end_of_killed_shim(script: &str, output_path: Option<&str>) -> AttemptOutcome
     // The shim may be killed before it has said that the job runs.
     let (outcome, _) = match owner.hear() {
         Command::Worker(WorkerCommand::ReportStarted { .. }) => owner.hear_finished(token),
-        Command::Worker(WorkerCommand::ReportFinished { outcome, usage, .. }) => (outcome, usage),
+        Command::Worker(WorkerCommand::ReportFinished { outcome, usage, .. }) => {
+            (outcome, usage.map(|usage| *usage))
+        }
         other => panic!("neither started nor finished: {other:?}"),
     };
     let pid = fs::read_to_string(dir.path().join("attempts/4097/work/pid")).unwrap();

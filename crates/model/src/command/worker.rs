@@ -100,7 +100,7 @@ pub enum WorkerCommand {
         /// How it ended.
         outcome: AttemptOutcome,
         /// What it used.
-        usage: Option<Usage>,
+        usage: Option<Box<Usage>>,
         /// Its worker ended it because it was stopped itself. Owners of earlier versions pass over it.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         interrupted: bool,

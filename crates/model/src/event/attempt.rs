@@ -191,6 +191,6 @@ pub enum AttemptEvent {
         /// How it ended.
         outcome: AttemptOutcome,
         /// What it used.
-        usage: Option<Usage>,
+        usage: Option<Box<Usage>>,
     },
 }

@@ -29,7 +29,7 @@ pub enum WorkerEvent {
         labels: BTreeSet<WorkerLabel>,
         /// The bounds that it is told, which it goes by until it registers again. Absent in old records: those
         /// of the group at this point.
-        settings: Option<GroupSettings>,
+        settings: Option<Box<GroupSettings>>,
         /// Slots that are kept for some jobs, by job type.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         reserved: BTreeMap<JobType, Reserved>,

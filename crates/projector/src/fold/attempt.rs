@@ -76,7 +76,7 @@ impl Caches {
                     row.token = None;
                     row.message = outcome.message.as_str().into();
                 });
-                self.attempts.change((token.0,), |row| finish(row, at, outcome, usage.as_ref()));
+                self.attempts.change((token.0,), |row| finish(row, at, outcome, usage.as_deref()));
             }
             // Its end follows, with the reason.
             AttemptEvent::EndVouched { .. } => {}

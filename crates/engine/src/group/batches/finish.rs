@@ -104,7 +104,7 @@ impl Batches {
         id: BatchId,
         token: Token,
         (outcome, counts): (AttemptOutcome, bool),
-        usage: Option<Usage>,
+        usage: Option<Box<Usage>>,
         now: Timestamp,
     ) -> Vec<Event> {
         let Some(batch) = self.get(&id) else { return Vec::new() };

@@ -138,7 +138,11 @@ impl GroupShard {
             address: registration.address.clone(),
             slots: registration.slots.clone(),
             labels: registration.labels.clone(),
-            settings: Some(GroupSettings { accounts: None, limits: None, ..group.settings.clone() }),
+            settings: Some(Box::new(GroupSettings {
+                accounts: None,
+                limits: None,
+                ..group.settings.clone()
+            })),
             reserved: registration.reserved.clone(),
             keeps: registration.keeps,
             types: TypeStatus::bounded(&registration.types),
@@ -238,7 +242,7 @@ impl GroupShard {
         else {
             return;
         };
-        let settings = settings.clone().unwrap_or_else(|| self.settings());
+        let settings = settings.as_deref().cloned().unwrap_or_else(|| self.settings());
         let old = self.workers.get(worker);
         let (is_new, same_life) = (old.is_none(), old.is_some_and(|old| old.incarnation == *incarnation));
         let tokens = old.map(|old| old.tokens.clone()).unwrap_or_default();

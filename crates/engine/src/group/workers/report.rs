@@ -209,7 +209,8 @@ impl GroupShard {
             let interruption = self.interruption((id, token), worker, (interrupted, &outcome));
             let counts = interruption.is_none();
             let queried = counts.then(|| self.output_queried((id, token), &outcome, true, now)).flatten();
-            let mut ended = self.batches.attempt_ended(id, token, (outcome, counts), usage.cloned(), now);
+            let mut ended =
+                self.batches.attempt_ended(id, token, (outcome, counts), usage.cloned().map(Box::new), now);
             follow_with(&mut ended, queried);
             let external = self.external_work_at_end(id, token, external);
             let before = implied.into_iter().chain(external).chain(interruption);
