@@ -28,7 +28,7 @@ impl Shard {
         let Some(known) = self.in_its_life(at, worker, incarnation, "gone") else { return };
         let said = std::mem::replace(&mut known.said, at.offset);
         let was_leaving = known.leaving && !known.expired;
-        (known.left, known.expired) = (Some(known.incarnation.clone()), true);
+        (known.left, known.expired) = (Some(at.offset), true);
         let held: Vec<BatchId> = known.held.iter().copied().collect();
         if !was_leaving {
             at.contradicts(rule, format!("worker {worker} has left, and was not leaving"), &[said]);
@@ -48,7 +48,7 @@ impl Shard {
     pub(super) fn may_leave(&self, at: &At<'_>, held: &Assignment, is_granted: bool) -> bool {
         let Some(known) = self.workers.get(&held.worker) else { return false };
         // Also where its next life has registered before what it held was taken back.
-        let has_left = known.left.is_some() && known.left == held.incarnation;
+        let has_left = known.left.is_some_and(|left| held.said < left);
         has_left || if is_granted { !matches!(at.asked, Asked::Owner) } else { known.leaving }
     }
 

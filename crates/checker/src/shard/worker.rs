@@ -54,8 +54,8 @@ pub(super) struct Worker {
     warned: bool,
     /// It was told to stop.
     pub(super) leaving: bool,
-    /// Its last life that has stopped.
-    pub(super) left: Option<Incarnation>,
+    /// The record in which a life of it was said to have stopped, the last one.
+    pub(super) left: Option<u64>,
     pub(super) drained: bool,
     pub(super) unready: bool,
     pub(super) labels: BTreeSet<WorkerLabel>,

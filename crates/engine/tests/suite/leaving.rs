@@ -136,6 +136,30 @@ fn grant_that_was_not_heard_ends_with_the_worker_that_left() {
     assert_eq!(world.partition, world.folded());
 }
 
+/// The same of one whose end was asked for: its attempt ends as killed, and so does the batch.
+#[test]
+fn killed_grant_that_was_not_heard_ends_with_the_worker_that_left() {
+    let mut world = level(3);
+    let ids = world.define(vec![job("a", json!({"retries": 3}))]);
+    let worker = world.worker("w", 1, Script::Silent);
+    let batch = world.batch(ids[0], None);
+    let token = world.played(&worker).last_token();
+    let request = world.played(&worker).request(token);
+    world.say(request);
+    world.kill(batch);
+    world.events();
+    leaves(&mut world, &worker, EMPTY);
+    expect![[r#"
+        w leaving
+        w left
+        b1 external work of t1 unconfirmed
+        b1 attempt 1 Killed
+        b1 finished killed by ann
+    "#]]
+    .assert_eq(&world.told());
+    assert_eq!(world.partition, world.folded());
+}
+
 /// OPS-5: what a restore holds may have begun in what is lost, so a word of its worker that nothing is left does not make it
 /// *not begun*.
 #[test]

@@ -9,7 +9,7 @@ use tidemill_model::{
 };
 
 use crate::group::GroupShard;
-use crate::group::batches::batch::Phase;
+use crate::group::batches::batch::{Batch, Phase};
 use crate::group::workers::Workers;
 
 /// Tokens that one decision settles.
@@ -94,9 +94,9 @@ impl GroupShard {
                 return stray.unwrap_or_else(|| self.final_commands.final_settled(token));
             };
             let known = self.batches.get(&batch);
-            if unsettled.because != SettleCause::Left && known.is_some_and(|known| known.grant().is_some()) {
+            if let Some(result) = known.and_then(|known| end_of_granted(known, unsettled.because)) {
                 let message = "nothing of its worker runs any more".to_owned();
-                let outcome = AttemptOutcome { message, ..AttemptOutcome::bare(AttemptResult::Lost) };
+                let outcome = AttemptOutcome { message, ..AttemptOutcome::bare(result) };
                 let external = ExternalEnd::unknown();
                 return self.end_attempt(batch, token, outcome, Some(&external), now);
             }
@@ -167,5 +167,15 @@ impl GroupShard {
                 self.workers.unsettled.remove(worker);
             }
         }
+    }
+}
+
+/// How what was granted ends, if its attempt does: of a worker that has left it has not begun, and goes back, unless its end was
+/// asked for.
+fn end_of_granted(batch: &Batch, because: SettleCause) -> Option<AttemptResult> {
+    batch.grant()?;
+    match because {
+        SettleCause::Left => batch.kill().map(|_| AttemptResult::Killed),
+        _ => Some(AttemptResult::Lost),
     }
 }
