@@ -24,6 +24,9 @@ const RECORDS: usize = 256;
 /// The log has records below its end, and gives them within this time.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// How often a journal is begun anew within one cycle, for another process has released some of it meanwhile.
+const MOST_TRIES: u32 = 5;
+
 /// What is copied, and what leaves the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
@@ -110,11 +113,28 @@ impl Archiver {
         self.lanes.retain(|partition, _| partitions.contains(partition));
         for partition in partitions {
             let mut lane = self.lanes.remove(partition).unwrap_or_default();
-            self.copy(*partition, &mut lane, when, is_stopped, &mut cycle)?;
-            self.release(*partition, &mut lane, is_stopped, &mut cycle)?;
+            let mut tries = MOST_TRIES;
+            loop {
+                let begins = self.begins(*partition)?;
+                let copied = self.copy(*partition, &mut lane, when, is_stopped, &mut cycle);
+                let done = copied.and_then(|()| self.release(*partition, &mut lane, is_stopped, &mut cycle));
+                tries -= 1;
+                match done {
+                    // Somebody else has compared and released what was read here: it goes on from what is there now.
+                    Err(Error::Log { .. }) if tries > 0 && self.begins(*partition)? > begins => {
+                        lane = Lane::default();
+                    }
+                    done => break done?,
+                }
+            }
             self.lanes.insert(*partition, lane);
         }
         Ok(cycle)
+    }
+
+    /// The first record of a journal that the log has.
+    fn begins(&self, partition: u32) -> Result<u64, Error> {
+        Ok(self.log.range(Topic::Journal, partition).map_err(Error::log(partition))?.start)
     }
 
     /// A segment is read back from the store, whole, and is what the log has.
