@@ -106,11 +106,14 @@ impl Seals {
         (command, record): (&CommandRecord, &Record),
         (silence, boot_ms): (&mut Silence, u64),
     ) -> Result<bool, Unsealed> {
-        let (Some(secret), Some(group)) = (&self.secret, draft.state().group(command.shard)) else {
-            return Ok(false);
-        };
+        let Some(secret) = &self.secret else { return Ok(false) };
+        let is_due = draft.state().level().allows(Level::SEALED_REPORTS);
+        // An owner that does not know an attempt has its worker end it: only the owner of its shard may say so.
+        if is_due && attempt_of(&command.command).is_some_and(|token| token.shard() != command.shard) {
+            return Err(Unsealed::Foreign("it names an attempt of another shard"));
+        }
+        let Some(group) = draft.state().group(command.shard) else { return Ok(false) };
         if let Command::Worker(WorkerCommand::ReportUserCode { token, code, seal }) = &command.command {
-            let is_due = group.level().allows(Level::SEALED_REPORTS);
             let request = command.request.as_ref();
             return match !is_due || secret.has_sealed_code(*token, *code, request, seal) {
                 true => Ok(false),
@@ -315,6 +318,21 @@ impl Seals {
             all.push(effect);
         }
         all
+    }
+}
+
+/// The attempt that a report names.
+fn attempt_of(command: &Command) -> Option<Token> {
+    match command {
+        Command::Worker(
+            WorkerCommand::RejectAssignment { token, .. }
+            | WorkerCommand::ReportStarted { token, .. }
+            | WorkerCommand::ReportFinished { token, .. }
+            | WorkerCommand::ReportUserCode { token, .. },
+        )
+        | Command::Observation(ObservationCommand::RecheckFailed { token, .. }) => Some(*token),
+        Command::Worker(WorkerCommand::RequestStart(request)) => Some(request.token),
+        _ => None,
     }
 }
 

@@ -287,8 +287,8 @@ fn life_that_has_ended_is_not_registered_again() {
     say(&mut requester, own_key().seal(body(register("life-1", 0))));
     assert_eq!((requester.kinds_since(before), requester.owner.refused_reports()), (Vec::new(), 2));
     // What the life before has asked, and the group's key has sealed, is its owner's to judge.
-    say(&mut requester, own_key().seal(body(question(Token(8), "life-1"))));
-    say(&mut requester, own_key().seal(body(finished(Token(8)))));
+    say(&mut requester, own_key().seal(body(question(Token::mint(8, GROUP), "life-1"))));
+    say(&mut requester, own_key().seal(body(finished(Token::mint(8, GROUP)))));
     assert_eq!(requester.owner.refused_reports(), 3);
 }
 
@@ -467,4 +467,21 @@ fn what_only_an_owner_sees_is_refused_from_the_topic() {
         say(&mut requester, own_key().seal(body(command.into())));
     }
     assert_eq!(requester.kinds_since(before), [""; 0]);
+}
+
+/// An owner answers a report of an attempt that it does not know so that its worker ends it, so a report that goes to another shard
+/// than that of its attempt is passed over, sealed or not.
+#[test]
+fn report_to_another_shard_than_that_of_its_attempt_is_passed_over() {
+    let mut requester = furnished();
+    let token = assigned(&mut requester, "a");
+    let (before, refused) = (requester.acts.len(), requester.owner.refused_reports());
+    let foreign = Token::mint(token.counter(), ShardId(GROUP.0 + 8));
+    let reports = [finished(foreign), question(foreign, "life-1"), started(foreign), rejected(foreign, None)];
+    for report in &reports {
+        say(&mut requester, body(report.clone()));
+        say(&mut requester, own_key().seal(body(report.clone())));
+    }
+    assert_eq!(requester.acts.len(), before, "nobody is spoken to");
+    assert_eq!(requester.owner.refused_reports(), refused + 8);
 }
