@@ -238,7 +238,7 @@ pub enum ObservationCommand {
         /// What is not there.
         external_dependencies: Vec<ExternalDependencyId>,
     },
-    /// What probers found of outputs of lost attempts, to their shard; at most 500 answers (ZMB-1).
+    /// What probers found of outputs of lost attempts, to their shard; at most 64 answers (ZMB-1).
     #[level(3)]
     ReportOutputs {
         /// Those that nobody waits for any more are ignored.

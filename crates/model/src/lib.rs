@@ -101,7 +101,10 @@ pub use name::{
     Account, CalendarName, ExternalWorkId, GroupName, JobName, JobType, NameError, PoolName, TemplateName,
     UserName, WorkerLabel,
 };
-pub use output::{MAX_WANTED_OUTPUTS, OUTPUT_WITHIN_MS, OutputAnswer, OutputFound, WantedOutput, is_newer};
+pub use output::{
+    MAX_OUTPUT_ANSWERS, MAX_WANTED_OUTPUTS, OUTPUT_WITHIN_MS, OutputAnswer, OutputFound, WantedOutput,
+    is_newer,
+};
 pub use parent_list::{LISTED_PARENTS, parents_bytes};
 pub use pools::{PermitReport, Pool, PoolHolder, PoolSpec, PoolUse, Rate};
 pub use pull::{

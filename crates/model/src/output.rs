@@ -8,6 +8,8 @@ use crate::{BatchId, Timestamp, Token};
 
 /// How long a batch waits to hear of the output of its lost attempt, milliseconds.
 pub const OUTPUT_WITHIN_MS: i64 = 60_000;
+/// Answers that one report of outputs may hold: all that follows from them fits into one decision.
+pub const MAX_OUTPUT_ANSWERS: usize = 64;
 /// Outputs that one shard has looked for at once; further ones wait for their turn, or until their time is over.
 pub const MAX_WANTED_OUTPUTS: usize = 500;
 

@@ -3,9 +3,9 @@
 use expect_test::expect;
 use serde_json::json;
 use tidemill_model::{
-    AttemptResult, BatchCommand, BatchId, Command, Event, GroupSettings, InstanceId, Level, LevelCommand,
-    LiveAnswer, LiveQuery, ObservationCommand, OutputAnswer, OutputFound, Process, ShardId, Token,
-    WantedOutput, WorkerId,
+    AttemptResult, BatchCommand, BatchId, Command, Event, ExternalWork, ExternalWorkId, GroupSettings,
+    Heartbeat, InstanceId, Level, LevelCommand, LiveAnswer, LiveQuery, ObservationCommand, OutputAnswer,
+    OutputFound, Process, ShardId, Token, Usage, WantedOutput, WorkerCommand, WorkerId,
 };
 
 use crate::kit::{GROUP, START, Script, World, at, job, rejection};
@@ -221,6 +221,40 @@ fn report_of_outputs_is_bounded() {
     world.events();
     let answers = vec![OutputAnswer { batch, token, found: OutputFound::Absent }; 501];
     let outcome = world.ask(GROUP, Command::Observation(ObservationCommand::ReportOutputs { answers }));
-    assert!(rejection(&outcome).contains("at most 500"), "{outcome:?}");
+    assert!(rejection(&outcome).contains("at most 64"), "{outcome:?}");
     assert_eq!(world.told(), "");
+}
+
+/// ZMB-1: a worker that tells what an attempt used was there and has looked itself; what runs elsewhere may still write the output.
+#[test]
+fn what_its_worker_has_judged_or_may_still_be_written_is_not_looked_for() {
+    let (mut world, worker, _, token) = running();
+    let Command::Worker(WorkerCommand::ReportFinished { worker: of, outcome, interrupted, external, .. }) =
+        world.played(&worker).finished(token, AttemptResult::Lost)
+    else {
+        panic!("a report")
+    };
+    let usage = Some(Box::new(Usage { duration_ms: 1, ..Usage::default() }));
+    world.say(Command::Worker(WorkerCommand::ReportFinished {
+        token,
+        worker: of,
+        outcome,
+        usage,
+        interrupted,
+        external,
+    }));
+    let told = world.told();
+    assert!(told.contains("b1 attempt 1 Lost\nb1 retry 2") && !told.contains("queried"), "{told}");
+
+    let (mut world, worker, _, token) = running();
+    let Command::Worker(WorkerCommand::Heartbeat(heartbeat)) = world.played(&worker).heartbeat() else {
+        panic!("a heartbeat")
+    };
+    let ids = vec![ExternalWorkId::try_from("application_1").unwrap()];
+    let external_work = vec![ExternalWork { token, ids }];
+    world.say(Command::Worker(WorkerCommand::Heartbeat(Heartbeat { external_work, ..heartbeat })));
+    lost(&mut world, &worker);
+    let told = world.told();
+    assert!(told.contains("b1 attempt 1 Lost\nb1 retry 2") && !told.contains("queried"), "{told}");
+    assert_eq!(world.partition, world.folded());
 }

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tidemill_model::{BatchId, MAX_ANSWERS, OutputAnswer, OutputFound, ShardId, Timestamp, Token};
+use tidemill_model::{BatchId, MAX_OUTPUT_ANSWERS, OutputAnswer, OutputFound, ShardId, Timestamp, Token};
 use tidemill_probe::{Path, Question};
 
 use super::role::{Answered, Output, TELL_AGAIN_MS};
@@ -126,7 +126,7 @@ impl Outputs {
                 (State::Found { found, .. }, _) => {
                     let found = found.clone();
                     let answers = answers.entry(*shard).or_default();
-                    if answers.len() < MAX_ANSWERS {
+                    if answers.len() < MAX_OUTPUT_ANSWERS {
                         answers.push(OutputAnswer {
                             batch: wanted.batch,
                             token: *token,

@@ -69,7 +69,7 @@ pub enum Output {
     Tell(ShardId, Vec<Finding>),
     /// Find out when the paths of these attempts changed last.
     LookForOutputs(Vec<(ShardId, Token, Path)>),
-    /// Tell a shard what was found of outputs: [`MAX_ANSWERS`] at most.
+    /// Tell a shard what was found of outputs: [`MAX_OUTPUT_ANSWERS`](tidemill_model::MAX_OUTPUT_ANSWERS) at most.
     TellOutputs(ShardId, Vec<OutputAnswer>),
     /// Tell the catalogue how the check of an authority's paths goes.
     Health(String, Health),

@@ -19,6 +19,11 @@ pub(in crate::shard) struct External {
 }
 
 impl External {
+    /// Whether work that was found, or what an earlier attempt has left, may run beside this attempt's end.
+    pub(super) fn may_write_beside(&self, token: Token) -> bool {
+        !self.ids.is_empty() || self.unconfirmed.is_some_and(|of| of != token)
+    }
+
     /// An attempt has started, or a person vouches for all that the attempts of the batch did.
     pub(in crate::shard) fn earlier_has_ended(&mut self) {
         self.is_left = false;

@@ -50,8 +50,13 @@ impl Shard {
         let Some(batch) = self.batches.get_mut(&id) else { return };
         let may_be_made = match at.asked {
             Asked::Owner => true,
+            // A worker that tells what it used has looked itself.
             Asked::Command(Some(record)) => {
-                started || !matches!(record.command, Command::Worker(WorkerCommand::ReportFinished { .. }))
+                let is_judged = matches!(
+                    record.command,
+                    Command::Worker(WorkerCommand::ReportFinished { usage: Some(_), .. })
+                );
+                started && !is_judged
             }
             Asked::Command(None) | Asked::Unknown => false,
         };
@@ -61,7 +66,14 @@ impl Shard {
             && may_be_made
             && at.level.allows(Level::OUTPUT_LOOKS)
             && goes_by_output(batch)
+            && !batch.external.may_write_beside(token)
             && !batch.may_fail_at_start();
+        let run = (batch.job, batch.time);
+        if self.strays.live.values().any(|stray| stray.run == run)
+            && let Some(batch) = self.batches.get_mut(&id)
+        {
+            batch.lost_output.owed = false;
+        }
     }
 
     /// `lost_attempts_are_looked_for`

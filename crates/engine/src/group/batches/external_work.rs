@@ -62,6 +62,14 @@ impl Batches {
         self.external_work.get(id).map_or(&[], |work| &work.unconfirmed)
     }
 
+    /// Whether ids are on record of work that nobody has confirmed to have ended.
+    pub(in crate::group) fn has_external_ids(&self, id: BatchId) -> bool {
+        let left = |work: &StartedElsewhere| {
+            !work.found.is_empty() || work.unconfirmed.iter().any(|earlier| !earlier.ids.is_empty())
+        };
+        self.external_work.get(&id).is_some_and(left)
+    }
+
     pub(in crate::group) fn external_work_found(&mut self, id: BatchId, ids: &[ExternalWorkId]) {
         if self.by_id.contains_key(&id) {
             self.external_work.entry(id).or_default().found.extend_from_slice(ids);

@@ -136,7 +136,8 @@ impl GroupShard {
             self.judge_by_code(batch, &mut outcome);
         }
         let mut events = self.external_work_at_end(id, token, external);
-        let queried = self.output_queried((id, token), &outcome, false, now);
+        // Where nothing is said of its external work, it is a person's word that ends it.
+        let queried = self.output_queried((id, token), &outcome, external.is_none(), now);
         events.extend(self.batches.attempt_ended(id, token, (outcome, true), None, now));
         follow_with(&mut events, queried);
         events

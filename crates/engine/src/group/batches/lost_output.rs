@@ -15,8 +15,9 @@ use std::sync::Arc;
 use jiff::SignedDuration;
 use tidemill_derive::Stored;
 use tidemill_model::{
-    AttemptEvent, AttemptOutcome, AttemptResult, BatchId, Event, Level, MAX_ANSWERS, MAX_WANTED_OUTPUTS,
-    OUTPUT_WITHIN_MS, OutputAnswer, OutputFound, Rejection, SuccessCheck, Timestamp, Token, WantedOutput,
+    AttemptEvent, AttemptOutcome, AttemptResult, BatchId, Event, Level, MAX_OUTPUT_ANSWERS,
+    MAX_WANTED_OUTPUTS, OUTPUT_WITHIN_MS, OutputAnswer, OutputFound, Rejection, SuccessCheck, Timestamp,
+    Token, WantedOutput,
 };
 
 use super::Batches;
@@ -75,13 +76,13 @@ fn judged(LostOutput { path, since, .. }: &LostOutput, found: &OutputFound) -> A
         OutputFound::Changed { at } if proves => (
             AttemptResult::Success,
             format!(
-                "its attempt was lost; its output path {path} changed at {at}, after it began at {since}, so it has succeeded"
+                "its attempt was lost; its output path {path} changed at {at}, after its start was granted at {since}, so it has succeeded"
             ),
         ),
         OutputFound::Changed { at } => (
             AttemptResult::Failed,
             format!(
-                "its attempt was lost; its output path {path} changed last at {at}, before it began at {since}, and proves nothing"
+                "its attempt was lost; its output path {path} changed last at {at}, before its start was granted at {since}, and proves nothing"
             ),
         ),
         OutputFound::Absent => (
@@ -97,19 +98,22 @@ fn judged(LostOutput { path, since, .. }: &LostOutput, found: &OutputFound) -> A
 }
 
 impl GroupShard {
-    /// Whether the output of an attempt that is lost is to be looked for. `is_reported`: its worker has said so, and what never began
-    /// there has made nothing.
+    /// Whether the output of an attempt that is lost is to be looked for. `is_said`: somebody has said so, and what never began has
+    /// made nothing. Where something else of the logical time may still write it, it proves nothing either.
     pub(in crate::group) fn output_queried(
         &self,
         (id, token): (BatchId, Token),
         outcome: &AttemptOutcome,
-        is_reported: bool,
+        is_said: bool,
         now: Timestamp,
     ) -> Option<Event> {
         let is_lost = outcome.result == AttemptResult::Lost && self.level().allows(Level::OUTPUT_LOOKS);
         let batch = self.batches.get(&id).filter(|batch| is_lost && batch.kill().is_none())?;
         let by_output = matches!(batch.definition.spec.success_check, SuccessCheck::OutputPath(_));
-        let grant = batch.grant().filter(|grant| by_output && (grant.started || !is_reported))?;
+        let grant = batch.grant().filter(|grant| by_output && (grant.started || !is_said))?;
+        if self.strays.hold(batch.definition.id, batch.logical_time) || self.batches.has_external_ids(id) {
+            return None;
+        }
         planted!(LostWithoutLook => if grant.token == token { return None });
         let path = self.run_spec(id, batch, grant.token).ok()?.output_path?;
         let within = SignedDuration::from_millis(OUTPUT_WITHIN_MS);
@@ -123,8 +127,8 @@ impl GroupShard {
         answers: &[OutputAnswer],
         now: Timestamp,
     ) -> Result<Decision, Rejection> {
-        if answers.len() > MAX_ANSWERS {
-            let rule = format!("must be at most {MAX_ANSWERS} in one report");
+        if answers.len() > MAX_OUTPUT_ANSWERS {
+            let rule = format!("must be at most {MAX_OUTPUT_ANSWERS} in one report");
             return Err(Rejection::field("answers", answers.len(), rule));
         }
         let mut answered: Vec<BatchId> = Vec::new();

@@ -16,7 +16,7 @@ use tidemill_model::{
     BatchId, BatchResult, Event, JobDefinition, JobId, Mapping, OnParentFailure, Parent, RunIf, Timestamp,
 };
 
-use crate::group::batches::batch::{Batch, Phase, WaitsFor};
+use crate::group::batches::batch::{Batch, PauseAfter, Phase, WaitsFor};
 use crate::group::dependencies::Dependencies;
 use crate::group::jobs::job::Job;
 use crate::group::{GroupShard, put};
@@ -87,8 +87,11 @@ impl GroupShard {
     /// How a batch is to be ended for its parents, and why; `None`: it is not.
     fn outcome_by_parents(&self, id: BatchId) -> Option<(BatchResult, String)> {
         let batch = self.batches.get(&id)?;
-        if !matches!(batch.phase, Phase::Waiting | Phase::Pausing { .. }) {
-            return None;
+        // One whose output is looked for may have run already.
+        match batch.phase {
+            Phase::Waiting => {}
+            Phase::Pausing { after, .. } if after != PauseAfter::LostOutput => {}
+            _ => return None,
         }
         if batch.definition.spec.run_if == RunIf::Failure {
             let idle = [Stand::Satisfied, Stand::Skipped];

@@ -208,7 +208,9 @@ impl GroupShard {
             self.judge_by_code(batch, &mut outcome);
             let interruption = self.interruption((id, token), worker, (interrupted, &outcome));
             let counts = interruption.is_none();
-            let queried = counts.then(|| self.output_queried((id, token), &outcome, true, now)).flatten();
+            // A worker that tells what it used was there, and has looked itself.
+            let looks = counts && usage.is_none();
+            let queried = looks.then(|| self.output_queried((id, token), &outcome, true, now)).flatten();
             let mut ended =
                 self.batches.attempt_ended(id, token, (outcome, counts), usage.cloned().map(Box::new), now);
             follow_with(&mut ended, queried);
