@@ -61,7 +61,7 @@ impl World {
         let mut rng = Rng::new(self.plan.seed, "outputs", round);
         let mut answers: BTreeMap<ShardId, Vec<OutputAnswer>> = BTreeMap::new();
         for (batch, (token, since)) in &self.known.lost_outputs {
-            if token.counter() % 5 == 0 || rng.chance(40) {
+            if token.counter() % 8 == 0 || rng.chance(10) {
                 continue;
             }
             let ms = SignedDuration::from_millis(rng.range(1, 5_000) as i64);

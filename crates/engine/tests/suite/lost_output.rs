@@ -3,9 +3,9 @@
 use expect_test::expect;
 use serde_json::json;
 use tidemill_model::{
-    AttemptResult, BatchCommand, BatchId, Command, Event, ExternalWork, ExternalWorkId, GroupSettings,
-    Heartbeat, InstanceId, Level, LevelCommand, LiveAnswer, LiveQuery, ObservationCommand, OutputAnswer,
-    OutputFound, Process, ShardId, Token, Usage, WantedOutput, WorkerCommand, WorkerId,
+    AttemptResult, BatchCommand, BatchId, Command, Event, ExternalEnd, ExternalWork, ExternalWorkId,
+    GroupSettings, Heartbeat, InstanceId, Level, LevelCommand, LiveAnswer, LiveQuery, ObservationCommand,
+    OutputAnswer, OutputFound, Process, ShardId, Token, Usage, WantedOutput, WorkerCommand, WorkerId,
 };
 
 use crate::kit::{GROUP, START, Script, World, at, job, rejection};
@@ -229,11 +229,12 @@ fn report_of_outputs_is_bounded() {
 #[test]
 fn what_its_worker_has_judged_or_may_still_be_written_is_not_looked_for() {
     let (mut world, worker, _, token) = running();
-    let Command::Worker(WorkerCommand::ReportFinished { worker: of, outcome, interrupted, external, .. }) =
+    let Command::Worker(WorkerCommand::ReportFinished { worker: of, outcome, interrupted, .. }) =
         world.played(&worker).finished(token, AttemptResult::Lost)
     else {
         panic!("a report")
     };
+    let external = Some(Box::new(ExternalEnd::unknown()));
     let usage = Some(Box::new(Usage { duration_ms: 1, ..Usage::default() }));
     world.say(Command::Worker(WorkerCommand::ReportFinished {
         token,

@@ -167,7 +167,7 @@ fn execution(rng: &mut Rng, job: &mut Value) {
     }
     rng.sometimes(30, job, "success_check", |_| json!("user_code"));
     let mut lost = rng.aside("lost output");
-    if lost.chance(35) && job.get("success_check").is_none() {
+    if lost.chance(90) && job.get("success_check").is_none() {
         let path = ["/d2", "/d2/${yyyyMMddHHmm}"][lost.below(2)];
         job["success_check"] = json!({"output_path": path});
     }

@@ -50,11 +50,12 @@ impl Shard {
         let Some(batch) = self.batches.get_mut(&id) else { return };
         let may_be_made = match at.asked {
             Asked::Owner => true,
-            // A worker that tells what it used has looked itself.
+            // A worker that was there, and cannot tell what runs elsewhere, has judged it.
             Asked::Command(Some(record)) => {
                 let is_judged = matches!(
-                    record.command,
-                    Command::Worker(WorkerCommand::ReportFinished { usage: Some(_), .. })
+                    &record.command,
+                    Command::Worker(WorkerCommand::ReportFinished { usage: Some(_), external: Some(external), .. })
+                        if external.unconfirmed
                 );
                 started && !is_judged
             }

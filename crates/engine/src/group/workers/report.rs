@@ -208,8 +208,9 @@ impl GroupShard {
             self.judge_by_code(batch, &mut outcome);
             let interruption = self.interruption((id, token), worker, (interrupted, &outcome));
             let counts = interruption.is_none();
-            // A worker that tells what it used was there, and has looked itself.
-            let looks = counts && usage.is_none();
+            // A worker that was there, and cannot tell what runs elsewhere, has judged that it is lost.
+            let is_judged = usage.is_some() && external.is_some_and(|external| external.unconfirmed);
+            let looks = counts && !is_judged;
             let queried = looks.then(|| self.output_queried((id, token), &outcome, true, now)).flatten();
             let mut ended =
                 self.batches.attempt_ended(id, token, (outcome, counts), usage.cloned().map(Box::new), now);
