@@ -4,31 +4,17 @@ use expect_test::expect;
 use serde_json::json;
 use tidemill_model::{
     AttemptResult, BatchCommand, BatchId, Command, Event, ExternalEnd, ExternalWork, ExternalWorkId,
-    GroupSettings, Heartbeat, InstanceId, Level, LevelCommand, LiveAnswer, LiveQuery, ObservationCommand,
-    OutputAnswer, OutputFound, Process, ShardId, Token, Usage, WantedOutput, WorkerCommand, WorkerId,
+    GroupSettings, Heartbeat, LiveAnswer, LiveQuery, ObservationCommand, OutputAnswer, OutputFound, Token,
+    Usage, WantedOutput, WorkerCommand, WorkerId,
 };
 
 use crate::kit::{GROUP, START, Script, World, at, job, rejection};
-
-fn raise(world: &mut World) {
-    let process = Process {
-        id: InstanceId::new("p"),
-        host: "h".to_owned(),
-        roles: vec!["standalone".to_owned()],
-        version: "1.0.0".to_owned(),
-        reads: Level::OUTPUT_LOOKS,
-        expire_after_ms: 60_000,
-    };
-    let register = LevelCommand::RegisterProcess { process: Box::new(process), number: 0 };
-    world.ask(ShardId::CATALOGUE, Command::Level(register));
-    world.events();
-}
 
 /// A batch that goes by its output, with one retry, runs since 10:10 on a worker.
 fn running_at(level: bool) -> (World, WorkerId, BatchId, Token) {
     let mut world = World::with(START, GroupSettings::default());
     if level {
-        raise(&mut world);
+        world.raise();
     }
     let by_output = json!({
         "type": "shell", "command": "x", "retries": 1, "retry_interval_s": 60,

@@ -1,8 +1,8 @@
 //! ZMB-1: the output path of a lost attempt says whether it has done its work, where its worker could not look any more.
 //!
 //! ```text
-//!  AttemptFinished(lost)                       ProbersFound: its path changed    → success
-//!  AttemptOutputQueried ── the batch pauses ── OutputAnswered: older, or absent  → as an attempt that failed
+//!  AttemptFinished(lost)                       OutputAnswered: its path changed  → success
+//!  AttemptOutputQueried ── the batch pauses ──                 older, or absent  → as an attempt that failed
 //!                          until 60 s later ── nobody can tell, or has           → as an attempt that is lost
 //! ```
 //! Its slot, its pools and its place in the job's limit are free meanwhile, for nothing of it runs. What has changed proves something

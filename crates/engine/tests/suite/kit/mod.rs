@@ -157,6 +157,22 @@ impl World {
         world
     }
 
+    /// A process that reads the newest level registers, and that level stands.
+    pub(crate) fn raise(&mut self) {
+        let process = tidemill_model::Process {
+            id: tidemill_model::InstanceId::new("p"),
+            host: "h".to_owned(),
+            roles: vec!["standalone".to_owned()],
+            version: "1.0.0".to_owned(),
+            reads: tidemill_model::Level::READS,
+            expire_after_ms: 60_000,
+        };
+        let register =
+            tidemill_model::LevelCommand::RegisterProcess { process: Box::new(process), number: 0 };
+        self.ask(ShardId::CATALOGUE, Command::Level(register));
+        self.events();
+    }
+
     pub(crate) fn define_group(&mut self, name: &str, settings: GroupSettings) {
         let worker_key = public_key();
         let answer = self.ask(
