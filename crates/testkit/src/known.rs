@@ -11,7 +11,6 @@ use tidemill_model::{
 
 use crate::clients::is_by_state;
 use crate::coverage::Stats;
-use crate::known_finals::Final;
 use crate::known_pulls::KnownPulls;
 use crate::oracle::condition_of;
 
@@ -36,10 +35,6 @@ pub(crate) struct Known {
     pub(crate) begun: BTreeSet<Token>,
     /// What batches are assigned by.
     pub(crate) assigned: BTreeMap<BatchId, Token>,
-    /// Final commands that have not ended.
-    pub(crate) finals: BTreeMap<Token, Final>,
-    /// Batches that ended without an attempt, or whose worker leaves, and whose final command no worker has.
-    pub(crate) unplaced: BTreeSet<BatchId>,
     pub(crate) outcomes: BTreeMap<RequestId, Outcome>,
     /// Of requests whose outcome is not kept, but read from the state each time.
     pub(crate) told: BTreeMap<RequestId, Vec<Outcome>>,
@@ -174,7 +169,6 @@ impl Known {
                 self.lost_outputs.remove(batch);
             }
             Event::Observation(event) => self.observation_event(event),
-            Event::FinalCommand(event) => self.final_command_event(event),
             Event::Deletion(DeletionEvent::Decided { request: Some(request), outcome, .. }) => {
                 self.outcomes.insert(request.clone(), outcome.clone());
             }
@@ -196,7 +190,6 @@ impl Known {
             Event::Worker(WorkerEvent::Registered { worker, .. }) => {
                 self.workers.insert(worker.clone(), shard);
             }
-            Event::Worker(WorkerEvent::Leaving { worker, .. }) => self.finals_go_on(worker),
             _ => {}
         }
     }
@@ -264,13 +257,10 @@ impl Known {
                 };
                 self.batches.insert(*batch, known);
             }
-            BatchEvent::Finished { batch, final_command, .. } => {
+            BatchEvent::Finished { batch, .. } => {
                 self.asked.remove(batch);
                 self.lost_outputs.remove(batch);
                 self.taken_back.extend(self.assigned.remove(batch));
-                if *final_command {
-                    self.unplaced.insert(*batch);
-                }
                 if let Some(known) = self.batches.get_mut(batch) {
                     known.finished = true;
                 }

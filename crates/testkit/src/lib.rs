@@ -22,7 +22,6 @@ mod faulty;
 mod happening;
 mod host;
 mod known;
-mod known_finals;
 mod known_pulls;
 mod log_fault;
 mod on_record;

@@ -66,8 +66,8 @@ impl World {
             }
             let ms = SignedDuration::from_millis(rng.range(1, 5_000) as i64);
             let found = match rng.range(0, 100) {
-                0..50 => OutputFound::Changed { at: *since + ms },
-                50..75 => OutputFound::Changed { at: *since - ms },
+                0..40 => OutputFound::Changed { at: *since + ms },
+                40..75 => OutputFound::Changed { at: *since - ms },
                 75..90 => OutputFound::Absent,
                 _ => OutputFound::Unknown { reason: "nobody may ask for it".to_owned() },
             };

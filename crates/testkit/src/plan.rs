@@ -149,6 +149,9 @@ impl Fault {
     const OF_RIGHTS: [Fault; 4] =
         [Fault::LostQuestions, Fault::LateWork, Fault::LateAcknowledgements, Fault::CutAtAssignment];
 
+    /// By which attempts that have begun are lost: some histories have more of them.
+    const OF_LOSSES: [Fault; 2] = [Fault::RebootWorker, Fault::KillShim];
+
     /// Its name.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -200,6 +203,8 @@ const BEGIN_MS: u64 = 4_000;
 const LONG_STOP: usize = 900;
 /// The indices of those of rights begin here.
 const OF_RIGHTS: usize = 910;
+/// And of those by which attempts are lost.
+const OF_LOSSES: usize = 920;
 /// The fewest commands in the log of a history, of people, clients, workers and the world outside.
 pub(crate) const LEAST_COMMANDS: usize = 100;
 /// The fewest faults of a history.
@@ -259,12 +264,12 @@ impl Plan {
         }
         let mut of_rights = Rng::new(seed, "rights", 0);
         let rights = of_rights.chance(60);
-        for index in 0..if rights { of_rights.range(1, 5) } else { 0 } {
-            let fault = Fault::OF_RIGHTS[of_rights.below(Fault::OF_RIGHTS.len())];
-            let (at, index) = (of_rights.range(BEGIN_MS, at), OF_RIGHTS + index as usize);
-            if !mask.faults.contains(&index) {
-                faults.push(Planned { index, fault, at });
-            }
+        if rights {
+            faults.extend(several(&mut of_rights, (OF_RIGHTS, &Fault::OF_RIGHTS), at, mask));
+        }
+        let mut losses = Rng::new(seed, "losses", 0);
+        if losses.chance(25) {
+            faults.extend(several(&mut losses, (OF_LOSSES, &Fault::OF_LOSSES), at, mask));
         }
         let forgets = Rng::new(seed, "forgets", 0).chance(75);
         let is_large = Rng::new(seed, "large", 0).chance(4);
@@ -288,4 +293,14 @@ impl Plan {
             end,
         }
     }
+}
+
+/// One to four more faults of some kinds, the first with the index `first`.
+fn several(rng: &mut Rng, (first, kinds): (usize, &[Fault]), until: u64, mask: &Mask) -> Vec<Planned> {
+    let count = rng.range(1, 5) as usize;
+    let planned = |index| {
+        let fault = kinds[rng.below(kinds.len())];
+        Planned { index, fault, at: rng.range(BEGIN_MS, until) }
+    };
+    (first..first + count).map(planned).filter(|fault| !mask.faults.contains(&fault.index)).collect()
 }

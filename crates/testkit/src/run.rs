@@ -266,11 +266,11 @@ impl World {
         if let Some(rerun) = self.known.reruns.first() {
             return Err(format!("rerun {rerun} has not ended"));
         }
-        if let Some((token, _)) = self.known.finals.first_key_value() {
-            return Err(format!("final command {token} has not ended"));
-        }
-        if let Some(batch) = self.known.unplaced.first() {
-            return Err(format!("no worker has the final command of {batch}"));
+        for group in self.oracle.iter().flat_map(|oracle| oracle.state.groups()) {
+            match group.unfinished_final_commands() {
+                0 => {}
+                left => return Err(format!("{left} final commands of shard {} have not ended", group.id())),
+            }
         }
         for partition in 0..self.plan.partitions as usize {
             let seats: Vec<_> = self.hosts.iter().filter_map(|host| host.seats[partition].as_ref()).collect();

@@ -83,6 +83,10 @@ impl Held {
 }
 
 impl Finals {
+    fn len(&self) -> usize {
+        self.due.len() + self.unplaced.all().count() + self.held.len()
+    }
+
     pub(crate) fn next_due(&self) -> Option<BatchId> {
         self.due.keys().next().copied()
     }
@@ -183,6 +187,12 @@ pub(in crate::group) fn final_command(definition: &JobDefinition) -> Option<&str
 }
 
 impl GroupShard {
+    /// Final commands that are due and have not ended.
+    #[must_use]
+    pub fn unfinished_final_commands(&self) -> usize {
+        self.final_commands.len()
+    }
+
     /// What was assigned may have been granted in what was lost of the log.
     pub(in crate::group) fn hold_finals(&mut self) {
         for (token, held) in &mut self.final_commands.held {
