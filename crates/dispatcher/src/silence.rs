@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tidemill_engine::{Draft, Heartbeats, LiveRight, Partition, ReadHeartbeat};
+use tidemill_engine::{Draft, GroupShard, Heartbeats, LiveRight, Partition, ReadHeartbeat};
 use tidemill_model::{
     BatchEvent, Command, Envelope, Event, Heartbeat, Incarnation, InstanceId, LevelCommand, ShardId,
     Timestamp, Token, WorkerCommand, WorkerId, WorkerPresent, WorkerStatus,
@@ -44,7 +44,8 @@ struct Heard {
 /// When each registered life of each worker, and each registered process, was last heard of, in this owner's time. A word
 /// of an earlier life may come late, and says nothing of the present one.
 ///
-/// *Invariant:* it has at most one entry for each worker and process that the state knows: words of others are not kept.
+/// *Invariant:* it has at most one entry for each process, and each life of a worker, that the state knows: words of others are not
+/// kept.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Silence {
     heard: BTreeMap<Life, Heard>,
@@ -144,6 +145,31 @@ impl Silence {
         let unheard =
             Heard { boot_ms: self.since_ms, status: None, heartbeat: None, sealed_sign: 0, may_live_ms: 0 };
         self.heard.entry(life).or_insert(unheard).may_live_ms = boot_ms;
+    }
+
+    /// A life that another one has replaced, so its registration came late or twice, lives: what it was granted may run. The lease of
+    /// the present life, which is that of all that the worker holds, is not over then.
+    pub(crate) fn hear_replaced(
+        &mut self,
+        group: &GroupShard,
+        life: &Life,
+        sealed: Option<&Sign>,
+        boot_ms: u64,
+    ) {
+        let (shard, worker, replaced) = life;
+        let present = group.life_of(worker).filter(|_| group.has_ended(worker, replaced));
+        let Some(present) = present.cloned() else { return };
+        let counts = match sealed {
+            Some(_) => self.is_new_sign(sealed),
+            // Who seals for this owner does not end to.
+            None => !self.has_sealed(life),
+        };
+        if counts {
+            self.may_live((*shard, worker.clone(), present), boot_ms);
+        }
+        if let Some(sign) = sealed {
+            self.note_sealed(sign, boot_ms);
+        }
     }
 
     /// Notes a sealed sign of life, after it was heard. What was heard before the first one may be anybody's.
@@ -270,7 +296,10 @@ impl Silence {
                 }
             }
         }
-        self.heard.retain(|life, _| live_now.contains(life));
+        let is_replaced = |(shard, worker, life): &Life| {
+            partition.group(*shard).is_some_and(|group| group.has_ended(worker, life))
+        };
+        self.heard.retain(|life, _| live_now.contains(life) || is_replaced(life));
         overdue.extend(self.overdue_processes(partition, boot_ms));
         overdue
     }

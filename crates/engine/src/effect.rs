@@ -233,7 +233,8 @@ fn work_of_worker(partition: &Partition, group: &GroupShard, event: &WorkerEvent
         }
         WorkerEvent::LeaseExpired { worker, incarnation }
         | WorkerEvent::EndVouched { worker, incarnation, .. } => {
-            to(worker, [WorkMessage::Unregistered { incarnation: incarnation.clone() }])
+            let shard = Some(group.id());
+            to(worker, [WorkMessage::Unregistered { incarnation: incarnation.clone(), shard }])
         }
         WorkerEvent::StrayKillRequested { .. } | WorkerEvent::StrayEnded { .. } => group
             .work_of_stray(event)

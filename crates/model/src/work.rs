@@ -124,6 +124,8 @@ pub enum WorkMessage {
     Unregistered {
         /// To which life of the worker.
         incarnation: Incarnation,
+        /// The shard that speaks; older owners do not say it.
+        shard: Option<ShardId>,
     },
     /// Seal all that you report from now on for the owner of this key, and register again in the same life if you did not seal for
     /// it before (ADR 48).

@@ -116,6 +116,8 @@ bugs! {
     UnconfirmedEndForgotten = "unconfirmed_end_forgotten",
     /// The next attempt is not told of external work whose end nobody has confirmed.
     UnconfirmedNotPassedOn = "unconfirmed_not_passed_on",
+    /// A life of a worker that another one has replaced registers again, and replaces that.
+    EndedLifeRegisters = "ended_life_registers",
     /// The output of a lost attempt is its success, however old it is.
     OldOutputProves = "old_output_proves",
     /// A lost attempt is not looked for.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use jiff::SignedDuration;
 use tidemill_model::{
-    Actor, AttemptResult, BatchId, Command, GroupSettings, Incarnation, JobType, ObservationCommand,
+    Actor, AttemptResult, BatchId, Command, GroupSettings, Incarnation, JobType, Level, ObservationCommand,
     OnSilence, Reserved, Timestamp, WorkerCommand, WorkerEvent, WorkerId, WorkerLabel,
 };
 
@@ -15,6 +15,9 @@ use crate::findings::{Asked, At};
 
 /// How long something may still run on a worker after its last word; `None`: for ever.
 type Lease = Option<SignedDuration>;
+
+/// Lives of one worker that an owner at least knows as ended.
+const ENDED_LIVES: usize = 16;
 
 /// A worker that goes by these bounds. Before a group is known there are none.
 fn lease_of(settings: Option<&GroupSettings>) -> Lease {
@@ -37,6 +40,8 @@ fn longer(one: Lease, other: Lease) -> Lease {
 #[derive(Debug)]
 pub(super) struct Worker {
     pub(super) incarnation: Incarnation,
+    /// The lives before it, the last ones, and where each was replaced.
+    ended_lives: Vec<(Incarnation, u64)>,
     pub(super) host: String,
     pub(super) slots: BTreeMap<JobType, u32>,
     pub(super) used: HashMap<JobType, u32>,
@@ -72,6 +77,16 @@ impl Worker {
     /// Whether something is assigned to it or runs there.
     pub(super) fn is_used(&self) -> bool {
         self.used.values().any(|used| *used > 0)
+    }
+
+    /// As seen from another life, or the same.
+    fn lives_before(&self, life: &Incarnation, at: &At<'_>) -> Vec<(Incarnation, u64)> {
+        let mut ended = self.ended_lives.clone();
+        if self.incarnation != *life {
+            ended.push((self.incarnation.clone(), at.offset));
+            ended.drain(..ended.len().saturating_sub(ENDED_LIVES));
+        }
+        ended
     }
 
     /// By any of which it may go.
@@ -187,6 +202,8 @@ impl Shard {
             Some(before) if before.is_used() => (told, Some(before.longest_lease())),
             Some(_) | None => (told, None),
         };
+        let ended_lives = before.as_ref().map(|before| before.lives_before(incarnation, at));
+        let ended_lives = self.no_life_comes_again(at, (worker, incarnation), ended_lives);
         let machine = before.as_ref().map(|before| (before.overloaded, before.memory_mb));
         let (overloaded, memory_mb) = machine.unwrap_or_default();
         let (used, held, left) =
@@ -196,6 +213,7 @@ impl Shard {
         let (lost, expired, lived, said) = (None, false, at.now, at.offset);
         let now = Worker {
             incarnation,
+            ended_lives,
             host,
             slots,
             used,
@@ -217,6 +235,22 @@ impl Shard {
             said,
         };
         self.workers.insert(worker.clone(), now);
+    }
+
+    /// `worker_lives_follow`: what another life has replaced does not replace that.
+    fn no_life_comes_again(
+        &self,
+        at: &At<'_>,
+        (worker, life): (&WorkerId, &Incarnation),
+        ended: Option<Vec<(Incarnation, u64)>>,
+    ) -> Vec<(Incarnation, u64)> {
+        let mut ended = ended.unwrap_or_default();
+        let again = ended.iter().position(|(known, _)| known == life).map(|index| ended.remove(index));
+        if let Some((_, said)) = again.filter(|_| at.level.allows(Level::SEALED_REPORTS)) {
+            let why = format!("worker {worker} registers as {life}, a life that another one has replaced");
+            at.contradicts(Invariant::WorkerLivesFollow, why, &[said]);
+        }
+        ended
     }
 
     /// `worker_lives_follow`: unready and fit take turns.

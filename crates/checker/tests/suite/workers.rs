@@ -194,6 +194,12 @@ fn lives() -> Vec<Case> {
             silent().command([of("recovered", "w", "i")]),
             world().command([of("recovered", "w", "i")]),
         ),
+        case(
+            rule,
+            "EXE-10: a life that was replaced comes again",
+            world().raised(3).command([registered("w", "j", 4)]).command([registered("w", "k", 4)]),
+            world().raised(3).command([registered("w", "j", 4)]).command([registered("w", "i", 4)]),
+        ),
         case(rule, "lost in another life", silent(), world().observed([of("lost", "w", "j")])),
         case(
             rule,

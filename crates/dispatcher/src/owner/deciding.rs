@@ -3,7 +3,7 @@
 
 use tidemill_engine::Draft;
 use tidemill_log::{Codec, Hash, Kind, Record};
-use tidemill_model::{Command, CommandRecord, Level, ReadError, ShardId, Timestamp, WorkerCommand, WorkerId};
+use tidemill_model::{Command, CommandRecord, Level, ReadError, ShardId, Timestamp};
 
 use super::seals::Seals;
 use super::{Ends, Output, Owner, RESEND_AFTER_MS, SAY_AGAIN_AFTER_MS};
@@ -38,32 +38,31 @@ fn decide(
     };
     let (shard, speaker) = (command.shard, speaker(command.shard, &command.command));
     let sign = Sign::of(shard, &command.command).filter(|_| is_sealed);
-    let registers = match &command.command {
-        Command::Worker(WorkerCommand::Register(registration)) => Some(registration.worker.clone()),
-        _ => None,
-    };
-    let life_of = |draft: &Draft<'_>, worker: &WorkerId| draft.state().group(shard)?.life_of(worker).cloned();
-    let before = registers.and_then(|worker| Some((life_of(draft, &worker)?, worker)));
     draft.command(record.offset, hash, command);
-    if let Some((life, worker)) =
-        before.filter(|(life, worker)| life_of(draft, worker).as_ref() != Some(life))
-    {
-        seals.replaced(shard, &worker, life);
-    }
     // Known only now, if it is a registration.
-    let is_known = |speaker: &Speaker| match speaker {
-        Speaker::Worker { life: (shard, worker, life), .. } => {
-            draft.state().group(*shard).is_some_and(|group| group.is_live(worker, life))
+    let state = draft.state();
+    let is_known = match &speaker {
+        Some(Speaker::Worker { life: (shard, worker, life), .. }) => {
+            state.group(*shard).is_some_and(|group| group.is_live(worker, life))
         }
-        Speaker::Process(process) => {
-            draft.state().catalogue().is_some_and(|catalogue| catalogue.has_process(process))
+        Some(Speaker::Process(process)) => {
+            state.catalogue().is_some_and(|catalogue| catalogue.has_process(process))
         }
+        None => false,
     };
-    if let Some(speaker) = speaker.filter(is_known) {
-        silence.hear(speaker, moment.boot_ms);
-        if let Some(sign) = sign {
-            silence.note_sealed(&sign, moment.boot_ms);
+    match speaker {
+        Some(speaker) if is_known => {
+            silence.hear(speaker, moment.boot_ms);
+            if let Some(sign) = sign {
+                silence.note_sealed(&sign, moment.boot_ms);
+            }
         }
+        Some(Speaker::Worker { life, heartbeat: Some(_), .. }) => {
+            if let Some(group) = state.group(life.0) {
+                silence.hear_replaced(group, &life, sign.as_ref(), moment.boot_ms);
+            }
+        }
+        _ => {}
     }
 }
 
@@ -257,7 +256,9 @@ mod tests {
     use super::*;
     use crate::Config;
     use crate::owner::{Role, Start};
-    use tidemill_model::{Actor, Envelope, Event, Heartbeat, Incarnation, Recorded, WorkerEvent};
+    use tidemill_model::{
+        Actor, Envelope, Event, Heartbeat, Incarnation, Recorded, WorkerCommand, WorkerEvent, WorkerId,
+    };
 
     fn heartbeat(worker: &str) -> Command {
         let (worker, incarnation) = (WorkerId::new(worker), Incarnation::new("1"));

@@ -8,7 +8,7 @@
 //! ```
 //! What is passed over changes nothing and is in no journal: whoever writes it a thousand times fills none.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 use tidemill_engine::{Draft, Effect, GroupShard, Partition, Sealing};
 use tidemill_log::Record;
@@ -27,9 +27,7 @@ const MOST_TOLD: u32 = 100;
 const TELLING_MS: u64 = 500;
 /// Between two log lines about refused reports.
 const LINE_AGAIN_MS: u64 = 10_000;
-/// Ended lives of one worker that are known as such.
-const MOST_PAST: usize = 32;
-/// Workers whose keys, ended lives and so on are kept; with more, all of it is made again.
+/// Workers whose keys and so on are kept; with more, all of it is made again.
 const MOST_WORKERS: usize = 100_000;
 /// The same of groups' keys.
 const MOST_GROUPS: usize = 4_096;
@@ -67,8 +65,6 @@ type Place = (ShardId, WorkerId);
 struct Known {
     /// Of its life of this name, by this key of its group.
     key: Option<(Incarnation, String, SealKey)>,
-    /// Lives that another one has replaced under this owner.
-    past: VecDeque<Incarnation>,
     /// When it was told the key last.
     told_ms: Option<u64>,
 }
@@ -125,10 +121,18 @@ impl Seals {
         let place = (command.shard, report.worker.clone());
         let present = report.life.is_none_or(|life| life == sealing.incarnation);
         match report.kind {
-            // The engine says that it is not the present life.
-            ReportKind::Heartbeat if !present => return Ok(false),
+            // The engine says that it is not the present life; but it lives, if that is so.
+            ReportKind::Heartbeat if !present => {
+                let life = (report.life, sealing.worker_key);
+                return Ok(self.is_sealed_elsewise(&place, life, &sealing, &record.value));
+            }
+            ReportKind::Registration
+                if report.life.is_some_and(|life| group.has_ended(report.worker, life)) =>
+            {
+                return Err(Unsealed::Foreign("it registers a life that has ended"));
+            }
             // The group has signed it.
-            ReportKind::Registration if !present => return self.begins(&place, report.life),
+            ReportKind::Registration if !present => return Ok(false),
             ReportKind::Registration if sealing.worker_key.is_none() => return Ok(false),
             ReportKind::Registration
             | ReportKind::Heartbeat
@@ -175,27 +179,6 @@ impl Seals {
         }
     }
 
-    /// Whether this may be a life that begins. One that has ended does not come again.
-    fn begins(&self, place: &Place, life: Option<&Incarnation>) -> Result<bool, Unsealed> {
-        let known = self.workers.get(place);
-        match known.zip(life).is_some_and(|(known, life)| known.past.contains(life)) {
-            true => Err(Unsealed::Foreign("it registers a life that has ended")),
-            false => Ok(false),
-        }
-    }
-
-    /// Another life of a worker is registered.
-    pub(super) fn replaced(&mut self, shard: ShardId, worker: &WorkerId, life: Incarnation) {
-        if self.secret.is_none() {
-            return;
-        }
-        let known = self.worker(&(shard, worker.clone()));
-        known.past.push_back(life);
-        if known.past.len() > MOST_PAST {
-            known.past.pop_front();
-        }
-    }
-
     /// Forgets the workers that the state does not know any more.
     pub(super) fn forget(&mut self, partition: &Partition) {
         let knows = |(shard, worker): &Place| {
@@ -209,6 +192,19 @@ impl Seals {
             self.workers.clear();
         }
         self.workers.entry(place.clone()).or_default()
+    }
+
+    /// The same of a life that is not the present one.
+    fn is_sealed_elsewise(
+        &mut self,
+        place: &Place,
+        life: (Option<&Incarnation>, Option<&str>),
+        sealing: &Sealing<'_>,
+        value: &[u8],
+    ) -> bool {
+        let (Some(life), Some(worker_key)) = life else { return false };
+        let (body, seal) = seal_parts(value);
+        seal.is_some_and(|seal| self.is_sealed(place, (life, worker_key), sealing, (body, seal)))
     }
 
     fn is_sealed(

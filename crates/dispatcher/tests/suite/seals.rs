@@ -485,3 +485,36 @@ fn report_to_another_shard_than_that_of_its_attempt_is_passed_over() {
     assert_eq!(requester.acts.len(), before, "nobody is spoken to");
     assert_eq!(requester.owner.refused_reports(), refused + 8);
 }
+
+/// EXE-10, rule 9: a registration that comes late, of a life that nobody knew, replaces the life that runs attempts. What that says
+/// keeps the lease of the worker, so that nothing of it is started again beside it.
+#[test]
+fn lease_of_a_life_that_an_older_one_replaced_is_not_over() {
+    let expired = |signs: &dyn Fn(u64) -> Vec<u8>, has_sealed: bool| {
+        let mut requester = furnished();
+        if has_sealed {
+            say(&mut requester, own_key().seal(body(heartbeat("life-1", 1))));
+        }
+        say(&mut requester, body(register("life-0", 0)));
+        for number in 2..40 {
+            requester.pass(5_000);
+            say(&mut requester, signs(number));
+        }
+        let kinds = requester.kinds();
+        assert!(kinds.contains(&"worker.lost".to_owned()), "{kinds:?}");
+        let expired = kinds.contains(&"lease.expired".to_owned());
+        requester.pass(66_000);
+        requester.settle();
+        assert!(requester.kinds().contains(&"lease.expired".to_owned()), "once it is silent");
+        expired
+    };
+    let sealed = |number| own_key().seal(body(heartbeat("life-1", number)));
+    let again = |_| own_key().seal(body(heartbeat("life-1", 1)));
+    let plain = |number| body(heartbeat("life-1", number));
+    let unknown = |number| body(heartbeat("life-9", number));
+    assert!(!expired(&sealed, true) && !expired(&sealed, false));
+    assert!(!expired(&plain, false), "it may not have heard the key");
+    assert!(expired(&plain, true), "it seals");
+    assert!(expired(&again, true), "what was said before says nothing new");
+    assert!(expired(&unknown, false), "a life that never registered holds nothing");
+}

@@ -258,6 +258,11 @@ impl GroupShard {
         self.workers.get(worker).map(|known| &known.incarnation)
     }
 
+    /// Whether another life of the worker has replaced this one.
+    pub fn has_ended(&self, worker: &WorkerId, life: &Incarnation) -> bool {
+        self.workers.get(worker).is_some_and(|known| known.ended_lives.contains(life))
+    }
+
     /// How a worker that is registered seals its reports; whether a seal is right, the journal cannot say.
     pub fn sealing(&self, worker: &WorkerId) -> Option<Sealing<'_>> {
         let (group, known) = (self.group.as_ref()?, self.workers.get(worker)?);

@@ -167,7 +167,10 @@ fn an_expired_life_must_register_anew() {
     let alive = world.played(&worker).heartbeat();
     world.say(alive);
     let told = world.played(&worker).heard.last().cloned();
-    assert_eq!(told, Some(WorkMessage::Unregistered { incarnation: Incarnation::new("1") }));
+    assert_eq!(
+        told,
+        Some(WorkMessage::Unregistered { incarnation: Incarnation::new("1"), shard: Some(GROUP) })
+    );
     world.events();
     world.played(&worker).script = Script::Succeed;
     let anew = world.played(&worker).restart();
@@ -287,6 +290,27 @@ fn thousands_of_assignments_of_a_restarted_worker_are_returned_in_steps() {
         .count();
     assert_eq!(returned, 3_000);
     assert_eq!(world.unfinished(), 3_000);
+    assert_eq!(world.partition, world.folded());
+}
+
+/// EXE-10: a registration that comes late, of a life that another one has replaced, does not replace that.
+#[test]
+fn a_life_that_was_replaced_does_not_come_again() {
+    let (mut world, worker, _) = busy(GroupSettings::default());
+    let late = world.played(&worker).registration();
+    let anew = world.played(&worker).restart();
+    world.say(anew);
+    world.events();
+    let outcome = world.ask(GROUP, register(late));
+    expect![
+        "bad_registration: worker w is not registered: another life has replaced this one; start as a new one"
+    ]
+    .assert_eq(&rejection(&outcome));
+    assert_eq!(world.told(), "");
+    let group = world.partition.group(GROUP).unwrap();
+    assert!(
+        group.is_live(&worker, &Incarnation::new("2")) && group.has_ended(&worker, &Incarnation::new("1"))
+    );
     assert_eq!(world.partition, world.folded());
 }
 

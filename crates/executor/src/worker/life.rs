@@ -1,7 +1,7 @@
 //! Registration and heartbeats.
 
 use ed25519_dalek::Signer;
-use tidemill_model::{Command, Heartbeat, Incarnation, Registration, Token, WorkerCommand, hex};
+use tidemill_model::{Command, Heartbeat, Incarnation, Registration, ShardId, Token, WorkerCommand, hex};
 
 use super::attempt::Attempt;
 use super::{Output, Tag, Worker};
@@ -21,6 +21,8 @@ pub(super) struct Membership {
     told_at_ms: Option<u64>,
     /// An owner has answered this life.
     pub(super) was_ever_known: bool,
+    /// The shard that has answered this life or an earlier one.
+    pub(super) answered_by: Option<ShardId>,
     /// What was presented in the registration that is not answered yet.
     presented: Vec<Token>,
 }
@@ -32,12 +34,37 @@ impl Membership {
             pause_ms: REGISTER_AGAIN_MS,
             told_at_ms: None,
             was_ever_known: false,
+            answered_by: None,
             presented: Vec::new(),
         }
     }
 
     pub(super) fn is_known(&self) -> bool {
         self.register_at_ms.is_none()
+    }
+
+    /// Of the next life. One that no owner has answered registers no sooner than this one would have.
+    fn next(&self) -> Self {
+        let answered_by = self.answered_by;
+        match self.was_ever_known {
+            true => Self { answered_by, ..Self::new() },
+            false => Self {
+                answered_by,
+                register_at_ms: self.register_at_ms,
+                pause_ms: self.pause_ms,
+                ..Self::new()
+            },
+        }
+    }
+
+    /// Whether what a shard says may be its owner's word, and not what somebody else's record in the worker's name made another say.
+    pub(super) fn may_be_of(&self, shard: Option<ShardId>) -> bool {
+        shard.zip(self.answered_by).is_none_or(|(shard, known)| shard == known)
+    }
+
+    /// Whether this life has registered for some time. An owner that has read that, and does not know it, has refused it.
+    fn asks_in_vain(&self, now_ms: u64) -> bool {
+        self.told_at_ms.is_some_and(|at| now_ms.saturating_sub(at) >= REGISTER_AGAIN_MS)
     }
 
     /// Whether an owner may know this life.
@@ -91,7 +118,9 @@ impl Worker {
     /// The owner has ended this life, or never knew it. Questions asked in it are void; what runs is presented
     /// anew, for the owner to list or not.
     pub(super) fn unregistered(&mut self) {
-        if self.membership.is_known() && self.stopping.is_none() {
+        if self.stopping.is_none()
+            && (self.membership.is_known() || self.membership.asks_in_vain(self.now_ms))
+        {
             self.begin_another_life();
         }
     }
@@ -117,9 +146,9 @@ impl Worker {
             self.attempts.remove(token);
         }
         self.sent.clear();
-        self.membership = Membership::new();
+        self.membership = self.membership.next();
         self.seal_with_life();
-        self.register();
+        self.live_on();
     }
 
     /// The answer is everything outstanding.

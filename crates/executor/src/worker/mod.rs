@@ -173,13 +173,14 @@ impl Worker {
 
     fn hear(&mut self, message: WorkMessage) {
         match message {
-            WorkMessage::Registered { incarnation, shard: _, settings, granted } => {
+            WorkMessage::Registered { incarnation, shard, settings, granted } => {
                 if incarnation == self.incarnation {
+                    self.membership.answered_by = Some(shard);
                     self.registered(settings, &granted.into_iter().collect());
                 }
             }
-            WorkMessage::Unregistered { incarnation } => {
-                if incarnation == self.incarnation {
+            WorkMessage::Unregistered { incarnation, shard } => {
+                if incarnation == self.incarnation && self.membership.may_be_of(shard) {
                     self.unregistered();
                 }
             }

@@ -56,6 +56,11 @@ fn registered(life: &str, granted: &[&str], settings: GroupSettings) -> Input {
     Input::Work(WorkMessage::Registered { incarnation, shard, settings, granted })
 }
 
+fn unregistered(life: &str, shard: Option<u16>) -> Input {
+    let shard = shard.map(ShardId);
+    Input::Work(WorkMessage::Unregistered { incarnation: Incarnation::new(life), shard })
+}
+
 fn assigned(token: Token, of_type: &str, checks: Vec<PathCheck>) -> Input {
     let (worker, job_type) = (WorkerId::new(ME), job_type(of_type));
     Input::Work(WorkMessage::Assigned { worker, token, job_type, checks })
@@ -168,9 +173,8 @@ pub(super) fn heard(line: &str) -> Input {
             registered(life, &[], settings)
         }
         ["registered", life, ref granted @ ..] => registered(life, granted, GroupSettings::default()),
-        ["unregistered", life] => {
-            Input::Work(WorkMessage::Unregistered { incarnation: Incarnation::new(life) })
-        }
+        ["unregistered", life] => unregistered(life, None),
+        ["unregistered", life, "by", shard] => unregistered(life, shard.parse().ok()),
         ["assigned", of, of_type] => assigned(token(of), of_type, Vec::new()),
         ["assigned", of, of_type, "with", "a", "path"] => {
             let external_dependency = ExternalDependencyId(77);
@@ -820,6 +824,40 @@ fn worker_whose_life_was_ended_begins_another() {
         kill 8, grace 10000, disowned
         > assigned 9 shell
         request 9 with i-1.2-3
+    "#]]);
+}
+
+/// EXE-11: what somebody writes in its name to another shard makes that one say so; its own shard has said nothing.
+#[test]
+fn worker_goes_by_its_own_shard_alone() {
+    running_worker().check(expect![[r#"
+        > unregistered i-1 by 2
+        > unregistered i-1 by 1
+        register i-1.2, live [Token(8)]
+        heartbeat
+    "#]]);
+}
+
+/// EXE-10: an owner that has read a registration and does not know the life has refused it, as one that another life has replaced.
+#[test]
+fn worker_that_is_refused_registers_as_another_life() {
+    worker().check(expect![[r#"
+        > tick 1
+        register i-1, live []
+        heartbeat
+        > unregistered i-1
+        > tick 2001
+        register i-1, live []
+        heartbeat
+        > unregistered i-1
+        > tick 4000
+        > tick 6001
+        register i-1.2, live []
+        heartbeat
+        > registered i-1.2
+        > unregistered i-1.2 by 1
+        register i-1.3, live []
+        heartbeat
     "#]]);
 }
 

@@ -135,7 +135,11 @@ pub const EXPECTED: &[Expected] = &[
     bug(Bug::ExcessUntold, &["excesses_are_told"], FEW),
     bug(Bug::ExternalWorkFoundTwice, &["external_work_found_once"], FEW),
     bug(Bug::UnconfirmedEndForgotten, &["unconfirmed_ends_are_told"], SOME),
-    bug(Bug::OldOutputProves, &["only_allowed_transitions"], SOME),
+    bug(Bug::EndedLifeRegisters, &["worker_lives_follow"], SOME),
+    with(
+        &[Fault::RebootWorker, Fault::KillShim, Fault::KillShim],
+        bug(Bug::OldOutputProves, &["only_allowed_transitions"], MANY),
+    ),
     bug(Bug::LostWithoutLook, &["lost_attempts_are_looked_for"], SOME),
     bug(Bug::UnconfirmedNotPassedOn, &["earlier_external_work_has_ended"], SOME),
     bug(Bug::RetryIntervalIgnored, &["retry_interval_kept"], FEW),

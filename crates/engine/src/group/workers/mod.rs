@@ -2,6 +2,7 @@
 //! leases, and what they report.
 
 mod apply;
+mod ended_lives;
 mod hosts;
 mod leaving;
 mod machine;
@@ -17,6 +18,7 @@ use tidemill_model::{
     Incarnation, JobDefinition, JobType, Measure, Priority, Reserved, Timestamp, Token, WorkerId, WorkerLabel,
 };
 
+use self::ended_lives::EndedLives;
 use self::hosts::DrainedHost;
 use self::registration::Told;
 pub(crate) use self::registration::{Lease, is_public_key};
@@ -27,6 +29,8 @@ use crate::group::placement::queue::Lane;
 #[derive(Debug, Clone, PartialEq, Stored)]
 pub(crate) struct Worker {
     pub(crate) incarnation: Incarnation,
+    /// Lives of it that another one has replaced, the last ones.
+    pub(crate) ended_lives: EndedLives,
     pub(crate) host: String,
     pub(crate) address: String,
     pub(crate) slots: BTreeMap<JobType, Slots>,

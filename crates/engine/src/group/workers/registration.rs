@@ -14,6 +14,7 @@ use tidemill_model::{
 };
 
 use crate::decision::Decision;
+use crate::group::workers::ended_lives::EndedLives;
 use crate::group::workers::machine::heard;
 use crate::group::workers::settle::SettleCause;
 use crate::group::workers::{Demand, Slots, Worker, Workers};
@@ -130,6 +131,9 @@ impl GroupShard {
         if known.is_some_and(|known| known.incarnation == registration.incarnation && known.expired) {
             return Err(bad(registration, "the lease of this life is over; start as a new one"));
         }
+        if self.has_ended(&registration.worker, &registration.incarnation) && !planted!(EndedLifeRegisters) {
+            return Err(bad(registration, "another life has replaced this one; start as a new one"));
+        }
         let drained = self.drained_with_its_host(&registration.worker, &registration.host);
         let registered = WorkerEvent::Registered {
             worker: registration.worker.clone(),
@@ -155,10 +159,14 @@ impl GroupShard {
     /// is told to register.
     pub(crate) fn heartbeat(&self, heartbeat: &Heartbeat, now: Timestamp) -> Decision {
         let Heartbeat { worker, incarnation, measure, .. } = heartbeat;
+        let unregistered = || {
+            let message =
+                WorkMessage::Unregistered { incarnation: incarnation.clone(), shard: Some(self.id) };
+            Decision::nothing().telling(worker, message)
+        };
         match self.workers.get(worker) {
             // Its registration says what it runs of a life that is lost.
-            Some(known) if known.unheard => Decision::nothing()
-                .telling(worker, WorkMessage::Unregistered { incarnation: incarnation.clone() }),
+            Some(known) if known.unheard => unregistered(),
             Some(known) if known.incarnation == *incarnation && !known.expired => {
                 let found = || {
                     let (worker, incarnation) = (worker.clone(), incarnation.clone());
@@ -172,8 +180,7 @@ impl GroupShard {
                 let said = found.chain(measured).chain(turned).chain(over).chain(work);
                 Decision::events(said.chain(self.departure(known, heartbeat)).collect())
             }
-            Some(_) | None => Decision::nothing()
-                .telling(worker, WorkMessage::Unregistered { incarnation: incarnation.clone() }),
+            Some(_) | None => unregistered(),
         }
     }
 
@@ -252,6 +259,10 @@ impl GroupShard {
             Some(told) if !tokens.is_empty() => told.reborn(settings),
             Some(_) | None => Told::new(settings),
         };
+        let ended_lives = old.map_or_else(EndedLives::default, |old| match same_life {
+            true => old.ended_lives.clone(),
+            false => old.ended_lives.clone().followed_by(incarnation, &old.incarnation),
+        });
         let slots_of = |kind, max| Slots { max, used: 0, reserved: reserved.get(kind).copied(), common: 0 };
         let mut slots: BTreeMap<_, _> =
             slots.iter().map(|(kind, max)| (kind.clone(), slots_of(kind, *max))).collect();
@@ -265,6 +276,7 @@ impl GroupShard {
         }
         let known = Worker {
             incarnation: incarnation.clone(),
+            ended_lives,
             host: host.clone(),
             address: address.clone(),
             slots,

@@ -180,7 +180,7 @@ impl TestWorker {
                     granted.into_iter().filter(|token| !self.running.contains_key(token)).collect();
                 gone.into_iter().map(|token| self.finished(token, AttemptResult::Lost)).collect()
             }
-            WorkMessage::Unregistered { incarnation } if incarnation == self.incarnation => {
+            WorkMessage::Unregistered { incarnation, .. } if incarnation == self.incarnation => {
                 vec![self.restart()]
             }
             WorkMessage::Granted { .. }
