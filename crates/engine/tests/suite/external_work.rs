@@ -4,25 +4,10 @@ use expect_test::expect;
 use serde_json::json;
 use tidemill_model::{
     AttemptOutcome, AttemptResult, BatchCommand, BatchId, Command, ExternalEnd, ExternalWork, ExternalWorkId,
-    Heartbeat, InstanceId, Level, LevelCommand, Process, RunSpec, ShardId, Token, WorkMessage, WorkerCommand,
-    WorkerId,
+    Heartbeat, RunSpec, Token, WorkMessage, WorkerCommand, WorkerId,
 };
 
 use crate::kit::{GROUP, Script, World, job, rejection};
-
-fn raise(world: &mut World) {
-    let process = Process {
-        id: InstanceId::new("p"),
-        host: "h".to_owned(),
-        roles: vec!["standalone".to_owned()],
-        version: "1.0.0".to_owned(),
-        reads: Level::EXTERNAL_WORK,
-        expire_after_ms: 60_000,
-    };
-    let register = LevelCommand::RegisterProcess { process: Box::new(process), number: 0 };
-    world.ask(ShardId::CATALOGUE, Command::Level(register));
-    world.events();
-}
 
 /// A batch of a job with retries that runs.
 fn running(world: &mut World) -> (WorkerId, BatchId, Token) {
@@ -88,7 +73,7 @@ fn granted(world: &mut World, worker: &WorkerId, token: Token) -> RunSpec {
 #[test]
 fn each_id_is_on_record_once() {
     let mut world = World::new();
-    raise(&mut world);
+    world.raise();
     let (worker, _, token) = running(&mut world);
     let other = world.worker("other", 1, Script::Silent);
     world.events();
@@ -113,7 +98,7 @@ fn each_id_is_on_record_once() {
 #[test]
 fn ids_of_an_attempt_are_bounded() {
     let mut world = World::new();
-    raise(&mut world);
+    world.raise();
     let (worker, _, token) = running(&mut world);
     let many: Vec<String> = (0..150).map(|number| format!("application_{number}")).collect();
     let many: Vec<&str> = many.iter().map(String::as_str).collect();
@@ -130,7 +115,7 @@ fn ids_of_an_attempt_are_bounded() {
 #[test]
 fn unconfirmed_work_is_passed_on_until_an_attempt_has_started() {
     let mut world = World::new();
-    raise(&mut world);
+    world.raise();
     let (worker, _, first) = running(&mut world);
     beats(&mut world, &worker, vec![ExternalWork { token: first, ids: ids(&["application_1"]) }]);
     ends(&mut world, &worker, first, (AttemptResult::Lost, Some(ExternalEnd::unknown())));
@@ -152,7 +137,7 @@ fn unconfirmed_work_is_passed_on_until_an_attempt_has_started() {
 #[test]
 fn end_by_lease_is_unconfirmed() {
     let mut world = World::new();
-    raise(&mut world);
+    world.raise();
     let (worker, _, token) = running(&mut world);
     world.lost(&worker);
     world.lease_over(&worker);
@@ -168,7 +153,7 @@ fn end_by_lease_is_unconfirmed() {
 #[test]
 fn vouched_end_leaves_nothing_unconfirmed() {
     let mut world = World::new();
-    raise(&mut world);
+    world.raise();
     let (worker, batch, first) = running(&mut world);
     ends(&mut world, &worker, first, (AttemptResult::Lost, Some(ExternalEnd::unknown())));
     let second = ask(&mut world, &worker);
@@ -188,7 +173,7 @@ fn vouched_end_leaves_nothing_unconfirmed() {
 #[test]
 fn attempt_that_waits_for_earlier_work_says_so() {
     let mut world = World::new();
-    raise(&mut world);
+    world.raise();
     let (worker, batch, first) = running(&mut world);
     let many: Vec<String> = (1..=7).map(|number| format!("application_{number}")).collect();
     let many: Vec<&str> = many.iter().map(String::as_str).collect();
@@ -211,7 +196,7 @@ fn attempt_that_waits_for_earlier_work_says_so() {
 #[test]
 fn attempt_that_waits_for_earlier_work_is_vouched_for() {
     let mut world = World::new();
-    raise(&mut world);
+    world.raise();
     let (worker, batch, first) = running(&mut world);
     let vouch = |world: &mut World, token| {
         let reason = "I looked".to_owned();

@@ -1,7 +1,6 @@
 //! EXE-9: hosts that a person drains, for whoever works there.
 
 use crate::kit::{GROUP, Script, TestWorker, World, job, rejection};
-use crate::leaving::level;
 use expect_test::expect;
 use serde_json::json;
 use tidemill_model::{AttemptResult, Command, WorkerCommand, WorkerId};
@@ -27,7 +26,7 @@ fn comes(world: &mut World, name: &str, script: Script) -> WorkerId {
 /// resumed. That nothing is left is told once, when the last attempt has ended.
 #[test]
 fn drained_host_takes_no_work_whoever_works_there() {
-    let mut world = level(3);
+    let mut world = World::of_level(3);
     let ids = world.define(vec![job("a", json!({"max_concurrent": 4}))]);
     let worker = world.worker("w", 2, Script::Run);
     world.batch(ids[0], Some("2026-07-01T00:00:00.000Z"));
@@ -68,7 +67,7 @@ fn drained_host_takes_no_work_whoever_works_there() {
 /// An idle host is empty at once; a worker's id resumes the host, too, and with nobody there it is resumed by its name.
 #[test]
 fn idle_host_is_empty_at_once_and_resumed_by_either_name() {
-    let mut world = level(3);
+    let mut world = World::of_level(3);
     let worker = world.worker("w", 2, Script::Run);
     world.events();
     world.say(Command::Worker(WorkerCommand::Drain { worker: worker.clone() }));
@@ -87,7 +86,7 @@ fn idle_host_is_empty_at_once_and_resumed_by_either_name() {
 /// Hosts that are not known, and reasons that are too long, are refused.
 #[test]
 fn unknown_hosts_and_long_reasons_are_refused() {
-    let mut world = level(3);
+    let mut world = World::of_level(3);
     world.worker("w", 2, Script::Run);
     for (command, said) in [
         (drain("nowhere", ""), "nowhere"),
@@ -102,7 +101,7 @@ fn unknown_hosts_and_long_reasons_are_refused() {
 /// Rule 13: below level 3 a worker is drained by itself, and another one on its host is not.
 #[test]
 fn worker_is_drained_by_itself_below_level_3() {
-    let mut world = level(2);
+    let mut world = World::of_level(2);
     let worker = world.worker("w", 2, Script::Run);
     world.events();
     world.say(Command::Worker(WorkerCommand::Drain { worker }));

@@ -5,33 +5,16 @@ use crate::kit::{GROUP, Script, World, job};
 use expect_test::expect;
 use serde_json::json;
 use tidemill_model::{
-    AttemptOutcome, AttemptResult, BatchId, Command, GroupSettings, Heartbeat, InstanceId, Leaving, Level,
-    LevelCommand, Process, ShardId, Token, WorkerCommand, WorkerId,
+    AttemptOutcome, AttemptResult, BatchId, Command, Heartbeat, Leaving, Token, WorkerCommand, WorkerId,
 };
 
 const STAYS: Leaving = Leaving { keeps_jobs: true, is_empty: false };
 const ENDS: Leaving = Leaving { keeps_jobs: false, is_empty: false };
 const EMPTY: Leaving = Leaving { keeps_jobs: false, is_empty: true };
 
-/// A world whose processes read this level.
-pub(crate) fn level(reads: u32) -> World {
-    let mut world = World::with(crate::kit::START, GroupSettings::default());
-    let process = Process {
-        id: InstanceId::new("p"),
-        host: "h".to_owned(),
-        roles: vec!["dispatcher".to_owned()],
-        version: "1".to_owned(),
-        reads: Level::new(reads),
-        expire_after_ms: 60_000,
-    };
-    let register = LevelCommand::RegisterProcess { process: Box::new(process), number: 0 };
-    world.ask(ShardId::CATALOGUE, Command::Level(register));
-    world
-}
-
 /// A worker `w` with one attempt that runs and one assignment that it has not started; the job has no retry.
 fn busy(reads: u32) -> (World, WorkerId, Token) {
-    let mut world = level(reads);
+    let mut world = World::of_level(reads);
     let ids =
         world.define(vec![job("a", json!({"max_concurrent": 2, "retries": 0, "retry_interval_s": 60}))]);
     let worker = world.worker("w", 2, Script::Run);
@@ -43,7 +26,7 @@ fn busy(reads: u32) -> (World, WorkerId, Token) {
     (world, worker, token)
 }
 
-fn leaves(world: &mut World, worker: &WorkerId, leaving: Leaving) {
+pub(crate) fn leaves(world: &mut World, worker: &WorkerId, leaving: Leaving) {
     let Command::Worker(WorkerCommand::Heartbeat(heartbeat)) = world.played(worker).heartbeat() else {
         panic!("a heartbeat")
     };
@@ -52,7 +35,7 @@ fn leaves(world: &mut World, worker: &WorkerId, leaving: Leaving) {
 }
 
 /// The end that a worker reports of an attempt which it ended because it was stopped.
-fn interrupted(token: Token, worker: &WorkerId, result: AttemptResult) -> Command {
+pub(crate) fn interrupted(token: Token, worker: &WorkerId, result: AttemptResult) -> Command {
     Command::Worker(WorkerCommand::ReportFinished {
         token,
         worker: worker.clone(),
@@ -118,7 +101,7 @@ fn worker_that_left_is_not_lost() {
 /// the lease ends it.
 #[test]
 fn grant_that_was_not_heard_ends_with_the_worker_that_left() {
-    let mut world = level(3);
+    let mut world = World::of_level(3);
     let ids = world.define(vec![job("a", json!({"retries": 0}))]);
     let worker = world.worker("w", 1, Script::Silent);
     world.batch(ids[0], None);
@@ -139,7 +122,7 @@ fn grant_that_was_not_heard_ends_with_the_worker_that_left() {
 /// The same of one whose end was asked for: its attempt ends as killed, and so does the batch.
 #[test]
 fn killed_grant_that_was_not_heard_ends_with_the_worker_that_left() {
-    let mut world = level(3);
+    let mut world = World::of_level(3);
     let ids = world.define(vec![job("a", json!({"retries": 3}))]);
     let worker = world.worker("w", 1, Script::Silent);
     let batch = world.batch(ids[0], None);
@@ -164,7 +147,7 @@ fn killed_grant_that_was_not_heard_ends_with_the_worker_that_left() {
 /// *not begun*.
 #[test]
 fn what_a_restore_holds_is_not_over_with_its_worker() {
-    let mut world = level(3);
+    let mut world = World::of_level(3);
     let ids = world.define(vec![job("a", json!({"retries": 0}))]);
     let worker = world.worker("w", 1, Script::Silent);
     world.batch(ids[0], None);
@@ -183,7 +166,7 @@ fn what_a_restore_holds_is_not_over_with_its_worker() {
 /// What a worker held that has left is taken back as that, also where its next life registers before it is.
 #[test]
 fn next_life_takes_nothing_back_that_the_last_one_has_left() {
-    let mut world = level(3);
+    let mut world = World::of_level(3);
     let ids = world.define(vec![job("a", json!({"retries": 0}))]);
     let worker = world.worker("w", 1, Script::Silent);
     world.batch(ids[0], None);
@@ -210,7 +193,7 @@ fn next_life_takes_nothing_back_that_the_last_one_has_left() {
 #[test]
 fn final_command_goes_to_another_worker_than_one_that_leaves() {
     for is_due_before in [true, false] {
-        let mut world = level(3);
+        let mut world = World::of_level(3);
         let ids = world.define(vec![job("a", json!({"final_command": "true"}))]);
         let worker = world.worker("w", 1, Script::Run);
         world.batch(ids[0], None);
@@ -338,7 +321,7 @@ fn batch_whose_resources_are_lacking_goes_elsewhere_or_waits() {
             reason: "it needs 9 MiB of memory, and 8 MiB are free".to_owned(),
         }));
     };
-    let mut world = level(3);
+    let mut world = World::of_level(3);
     let ids = world.define(vec![job("a", json!({}))]);
     let worker = world.worker("w", 1, Script::Silent);
     world.batch(ids[0], None);
@@ -353,7 +336,7 @@ fn batch_whose_resources_are_lacking_goes_elsewhere_or_waits() {
     assert!(!told.contains("assigned"), "it pauses: {told}");
     assert_eq!(world.partition, world.folded());
 
-    let mut world = level(3);
+    let mut world = World::of_level(3);
     let ids = world.define(vec![job("a", json!({}))]);
     let worker = world.worker("w", 2, Script::Silent);
     world.worker("x", 1, Script::Succeed);

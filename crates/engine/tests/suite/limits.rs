@@ -7,26 +7,9 @@ use expect_test::expect;
 use serde_json::{Value, json};
 use tidemill_model::{
     AlarmEvent, AlarmKind, AttemptEvent, AttemptOutcome, AttemptResult, BatchId, CatalogueCommand, Command,
-    Event, Excess, ExcessKind, GroupSettings, Heartbeat, InstanceId, JobCommand, Level, LevelCommand, Limits,
-    Outcome, Process, ReplicationEvent, RunSpec, RunningExcess, ShardId, Token, WorkMessage, WorkerCommand,
-    WorkerId,
+    Event, Excess, ExcessKind, GroupSettings, Heartbeat, JobCommand, Limits, Outcome, ReplicationEvent,
+    RunSpec, RunningExcess, ShardId, Token, WorkMessage, WorkerCommand, WorkerId,
 };
-
-/// All processes read level 3.
-fn raise(world: &mut World) {
-    let process = Process {
-        id: InstanceId::new("new"),
-        host: "h".to_owned(),
-        roles: vec!["api".to_owned()],
-        version: "1.0.0".to_owned(),
-        reads: Level::LIMITS,
-        expire_after_ms: 60_000,
-    };
-    let register = LevelCommand::RegisterProcess { process: Box::new(process), number: 0 };
-    world.ask(ShardId::CATALOGUE, Command::Level(register));
-    assert_eq!(world.partition.level(), Level::LIMITS);
-    world.events();
-}
 
 fn settings(limits: Value) -> GroupSettings {
     let limits = serde_json::from_value(limits).unwrap();
@@ -115,7 +98,7 @@ fn granted(world: &mut World, worker: &WorkerId) -> RunSpec {
 #[test]
 fn limits_that_mean_nothing_are_refused() {
     let mut world = World::new();
-    raise(&mut world);
+    world.raise();
     let mut told = String::new();
     for limits in [
         json!({"memory_mb": 0}),
@@ -146,7 +129,7 @@ fn limits_are_refused_below_their_level() {
     expect![[r#"
         invalid: jobs[0].limits: "{\"memory_mb\":100}": cannot be set before level 3 of the log stands, which is raised once every process of the site reads it (`tidemill level show`); leave it out until then
         invalid: settings.limits: "{\"max\":{\"memory_mb\":100}}": cannot be set before level 3 of the log stands, which is raised once every process of the site reads it (`tidemill level show`); leave it out until then"#]].assert_eq(&format!("{of_job}\n{of_group}"));
-    raise(&mut world);
+    world.raise();
     world.define(vec![limited("a", json!({"memory_mb": 100}))]);
 }
 
@@ -167,7 +150,7 @@ fn limits_in_files_are_checked_without_a_server() {
 #[test]
 fn no_job_is_above_the_maximum_of_its_group() {
     let mut world = World::new();
-    raise(&mut world);
+    world.raise();
     let accepted = |outcome: Outcome| assert!(matches!(outcome, Outcome::Answered(_)), "{outcome:?}");
     accepted(define(&mut world, "g", json!({"max": {"memory_mb": 100}})));
     accepted(define(&mut world, "small", json!({"max": {"memory_mb": 50}})));
@@ -193,7 +176,7 @@ fn no_job_is_above_the_maximum_of_its_group() {
 #[test]
 fn no_job_runs_longer_than_its_group_allows() {
     let mut world = World::new();
-    raise(&mut world);
+    world.raise();
     let long =
         |seconds: u32| job("a", json!({"type": "shell", "command": "x", "execution_timeout_s": seconds}));
     assert!(matches!(define(&mut world, "g", json!({"max": {"run_time_s": 60}})), Outcome::Answered(_)));
@@ -210,7 +193,7 @@ fn no_job_runs_longer_than_its_group_allows() {
 #[test]
 fn new_group_hears_of_the_level_before_its_limits() {
     let mut world = World::new();
-    raise(&mut world);
+    world.raise();
     define(&mut world, "second", json!({"max": {"memory_mb": 50}}));
     let events = world.events();
     let at = |is_it: fn(&ReplicationEvent) -> bool| {
@@ -225,7 +208,7 @@ fn new_group_hears_of_the_level_before_its_limits() {
 #[test]
 fn worker_hears_the_limits_of_an_attempt() {
     let mut world = World::new();
-    raise(&mut world);
+    world.raise();
     define(&mut world, "g", json!({"default": {"processes": 20}, "max": {"memory_mb": 200}}));
     let (worker, _, _) = running(&mut world, json!({"limits": {"memory_mb": 100}}));
     let RunSpec { limits, group_limits, .. } = granted(&mut world, &worker);
@@ -238,7 +221,7 @@ fn worker_hears_the_limits_of_an_attempt() {
 #[test]
 fn an_end_beyond_a_limit_raises_an_alarm() {
     let mut world = World::new();
-    raise(&mut world);
+    world.raise();
     let (worker, _, token) = running(&mut world, json!({}));
     ends(&mut world, &worker, token, AttemptResult::Success, Some(excess(ExcessKind::Memory)));
     expect![[r#"
@@ -255,7 +238,7 @@ fn an_end_beyond_a_limit_raises_an_alarm() {
 #[test]
 fn each_excess_is_told_once() {
     let mut world = World::new();
-    raise(&mut world);
+    world.raise();
     let (worker, _, token) = running(&mut world, json!({}));
     let of = |kind| RunningExcess { token, excess: excess(kind) };
     for _ in 0..2 {
@@ -273,7 +256,7 @@ fn each_excess_is_told_once() {
 #[test]
 fn excess_of_a_strange_attempt_is_dropped() {
     let mut world = World::new();
-    raise(&mut world);
+    world.raise();
     let (worker, _, token) = running(&mut world, json!({}));
     let other = world.worker("other", 1, Script::Silent);
     let excess = excess(ExcessKind::MemoryAlarm);
@@ -288,7 +271,7 @@ fn excess_of_a_strange_attempt_is_dropped() {
 fn want_of_memory_on_the_host_uses_up_no_retry() {
     let attempts = |kind| {
         let mut world = World::new();
-        raise(&mut world);
+        world.raise();
         let (worker, _, mut token) = running(&mut world, json!({}));
         let mut spared = 0;
         for attempt in 1.. {
@@ -312,7 +295,7 @@ fn want_of_memory_on_the_host_uses_up_no_retry() {
 #[test]
 fn nothing_is_spared_where_no_attempt_follows() {
     let mut world = World::new();
-    raise(&mut world);
+    world.raise();
     let (worker, batch, token) = running(&mut world, json!({}));
     world.kill(batch);
     world.events();
@@ -337,7 +320,7 @@ fn below_the_level_want_of_memory_is_a_failure() {
 #[test]
 fn excesses_follow_from_the_journal() {
     let mut world = World::new();
-    raise(&mut world);
+    world.raise();
     let (worker, _, token) = running(&mut world, json!({}));
     beats(&mut world, &worker, vec![RunningExcess { token, excess: excess(ExcessKind::Output) }]);
     assert_eq!(world.folded(), world.partition);

@@ -4,11 +4,23 @@ use expect_test::expect;
 use serde_json::json;
 use tidemill_model::{
     AttemptResult, BatchCommand, BatchId, Command, Event, ExternalEnd, ExternalWork, ExternalWorkId,
-    GroupSettings, Heartbeat, LiveAnswer, LiveQuery, ObservationCommand, OutputAnswer, OutputFound, Token,
-    Usage, WantedOutput, WorkerCommand, WorkerId,
+    GroupSettings, Heartbeat, Leaving, LiveAnswer, LiveQuery, ObservationCommand, OutputAnswer, OutputFound,
+    OverriddenResult, RunningAttempt, Timestamp, Token, Usage, WantedOutput, WorkerCommand, WorkerId,
 };
 
 use crate::kit::{GROUP, START, Script, World, at, job, rejection};
+use crate::leaving::{interrupted, leaves};
+
+const NINE: &str = "2026-07-01T09:00:00.000Z";
+const TEN: &str = "2026-07-01T10:00:00.000Z";
+
+/// Of a job that goes by its output.
+fn by_output() -> serde_json::Value {
+    json!({
+        "type": "shell", "command": "x", "retries": 1, "retry_interval_s": 60,
+        "success_check": {"output_path": "/out/${yyyyMMdd}"}
+    })
+}
 
 /// A batch that goes by its output, with one retry, runs since 10:10 on a worker.
 fn running_at(level: bool) -> (World, WorkerId, BatchId, Token) {
@@ -16,11 +28,7 @@ fn running_at(level: bool) -> (World, WorkerId, BatchId, Token) {
     if level {
         world.raise();
     }
-    let by_output = json!({
-        "type": "shell", "command": "x", "retries": 1, "retry_interval_s": 60,
-        "success_check": {"output_path": "/out/${yyyyMMdd}"}
-    });
-    let ids = world.define(vec![job("a", by_output)]);
+    let ids = world.define(vec![job("a", by_output())]);
     let worker = world.worker("w", 2, Script::Run);
     let batch = world.batch(ids[0], Some("2026-07-01T00:00:00.000Z"));
     world.events();
@@ -205,7 +213,7 @@ fn report_of_outputs_is_bounded() {
     let (mut world, worker, batch, token) = running();
     lost(&mut world, &worker);
     world.events();
-    let answers = vec![OutputAnswer { batch, token, found: OutputFound::Absent }; 501];
+    let answers = vec![OutputAnswer { batch, token, found: OutputFound::Absent }; 65];
     let outcome = world.ask(GROUP, Command::Observation(ObservationCommand::ReportOutputs { answers }));
     assert!(rejection(&outcome).contains("at most 64"), "{outcome:?}");
     assert_eq!(world.told(), "");
@@ -243,5 +251,81 @@ fn what_its_worker_has_judged_or_may_still_be_written_is_not_looked_for() {
     lost(&mut world, &worker);
     let told = world.told();
     assert!(told.contains("b1 attempt 1 Lost\nb1 retry 2") && !told.contains("queried"), "{told}");
+    assert_eq!(world.partition, world.folded());
+}
+
+/// ZMB-1, EXE-12: what its worker ended because it was stopped itself has not done its work; it begins again at once.
+#[test]
+fn what_a_worker_ended_for_its_own_stop_is_not_looked_for() {
+    let (mut world, worker, _, token) = running();
+    leaves(&mut world, &worker, Leaving { keeps_jobs: false, is_empty: false });
+    world.events();
+    let report = interrupted(token, &worker, AttemptResult::Lost);
+    world.say(report);
+    let told = world.told();
+    assert!(told.contains("b1 attempt 1 Lost\nb1 retry 2") && !told.contains("queried"), "{told}");
+}
+
+/// ZMB-1, EXE-10: an attempt of a lost life of the log may still write the output of its logical time.
+#[test]
+fn output_that_a_stray_may_write_is_not_looked_for() {
+    for is_same_time in [false, true] {
+        let mut world = World::new();
+        world.raise();
+        let ids = world.define(vec![job("a", by_output())]);
+        let worker = world.worker("w", 2, Script::Run);
+        world.batch(ids[0], Some(NINE));
+        let token = world.played(&worker).last_token();
+        world.restored(1 << 16);
+        let time = if is_same_time { NINE } else { TEN };
+        let stray = RunningAttempt {
+            token: Token::mint(100, GROUP),
+            batch: BatchId::mint(100, GROUP),
+            job: ids[0],
+            logical_time: at(time),
+            is_final: false,
+        };
+        world.played(&worker).running.insert(stray.token, Timestamp::MAX);
+        let mut registration = world.played(&worker).registration();
+        registration.running.push(stray);
+        world.say(Command::Worker(WorkerCommand::Register(Box::new(registration))));
+        world.events();
+        let report = world.played(&worker).finished(token, AttemptResult::Lost);
+        world.say(report);
+        let told = world.told();
+        assert_eq!(told.contains("output of t1 queried"), !is_same_time, "{told}");
+        assert_eq!(world.partition, world.folded());
+    }
+}
+
+/// ZMB-1, BYD-18: what becomes of the parents does not end a batch that may have run, before its output was looked for.
+#[test]
+fn parents_do_not_end_a_batch_that_is_looked_for() {
+    let mut world = World::new();
+    world.raise();
+    let mut rescues = by_output();
+    rescues["parents"] = json!(["p"]);
+    rescues["run_if"] = json!("failure");
+    let ids = world.define(vec![job("p", json!({"type": "python", "command": "x"})), job("c", rescues)]);
+    let worker = world.worker("w", 2, Script::Run);
+    let parent = world.batch(ids[0], Some(TEN));
+    world.kill(parent);
+    let (batch, token) = (BatchId::mint(2, GROUP), world.played(&worker).last_token());
+    lost(&mut world, &worker);
+    assert!(world.told().contains("output of t1 queried"));
+    let command = BatchCommand::OverrideResult {
+        batch: parent,
+        job: ids[0],
+        logical_time: at(TEN),
+        result: OverriddenResult::Success,
+        reason: "as seen".to_owned(),
+        run: None,
+    };
+    world.ask(GROUP, Command::Batch(command));
+    let told = world.told();
+    assert!(!told.contains("b2 finished"), "{told}");
+    answer(&mut world, (batch, token), OutputFound::Absent);
+    let told = world.told();
+    assert!(told.contains("b2 finished skipped"), "nothing has failed, and nothing was made: {told}");
     assert_eq!(world.partition, world.folded());
 }

@@ -8,7 +8,6 @@ use tidemill_model::{
 };
 
 use crate::kit::{GROUP, Script, World, at, job, rejection};
-use crate::leaving::level;
 
 const NINE: &str = "2026-07-01T09:00:00.000Z";
 const TEN: &str = "2026-07-01T10:00:00.000Z";
@@ -21,7 +20,7 @@ fn stray(number: u64, job: JobId, time: &str) -> RunningAttempt {
 
 /// Two jobs and a worker `w`, in a log that was restored; lives before minted up to 65,536.
 fn restored(reads: u32) -> (World, Vec<JobId>, WorkerId) {
-    let mut world = level(reads);
+    let mut world = World::of_level(reads);
     let more = json!({"max_concurrent": 3, "retries": 0});
     let ids = world.define(vec![job("a", more.clone()), job("b", more)]);
     let worker = world.worker("w", 2, Script::Run);
@@ -275,7 +274,7 @@ fn worker_of_before_a_restore_has_to_register() {
 /// before gets no start; then it works on.
 #[test]
 fn worker_of_before_a_restore_gets_nothing_until_it_registers() {
-    let mut world = level(3);
+    let mut world = World::of_level(3);
     let more = json!({"max_concurrent": 3, "retries": 0});
     let ids = world.define(vec![job("a", more)]);
     let worker = world.worker("w", 2, Script::Silent);

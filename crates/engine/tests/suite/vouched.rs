@@ -3,29 +3,16 @@
 use expect_test::expect;
 use serde_json::json;
 use tidemill_model::{
-    AlarmEvent, AlarmKind, AttemptResult, BatchCommand, BatchId, Command, Event, GroupSettings, InstanceId,
-    Level, LevelCommand, OnSilence, Process, ShardId, Token, WorkMessage, WorkerCommand, WorkerId,
+    AlarmEvent, AlarmKind, AttemptResult, BatchCommand, BatchId, Command, Event, GroupSettings, OnSilence,
+    Token, WorkMessage, WorkerCommand, WorkerId,
 };
 
 use crate::kit::{GROUP, START, Script, World, job, rejection};
 
-fn raise(world: &mut World) {
-    let process = Process {
-        id: InstanceId::new("p"),
-        host: "h".to_owned(),
-        roles: vec!["standalone".to_owned()],
-        version: "1.0.0".to_owned(),
-        reads: Level::READS,
-        expire_after_ms: 60_000,
-    };
-    let register = LevelCommand::RegisterProcess { process: Box::new(process), number: 0 };
-    world.ask(ShardId::CATALOGUE, Command::Level(register));
-}
-
 /// A worker of this group runs an attempt of a job with one retry, where the newest level stands.
 fn running(settings: GroupSettings) -> (World, WorkerId, BatchId, Token) {
     let mut world = World::with(START, settings);
-    raise(&mut world);
+    world.raise();
     let ids = world.define(vec![job("a", json!({"retries": 1, "retry_interval_s": 0}))]);
     let worker = world.worker("w", 2, Script::Run);
     let batch = world.batch(ids[0], Some("2026-07-01T00:00:00.000Z"));
@@ -170,7 +157,7 @@ fn attempt_that_has_reported_zero_has_succeeded_though_it_is_lost() {
     for (code, ends) in [(Some(0), "success"), (Some(3), "failed"), (None, "failed")] {
         for way in ["lease", "report", "word"] {
             let mut world = World::new();
-            raise(&mut world);
+            world.raise();
             let more = json!({"type": "shell", "command": "true", "success_check": "user_code"});
             let ids = world.define(vec![job("a", more)]);
             let worker = world.worker("w", 1, Script::Run);

@@ -13,9 +13,9 @@ use jiff::SignedDuration;
 use tidemill_engine::{Draft, Effect, FaultInjection, OutboxSender, Partition, effects};
 use tidemill_model::{
     Actor, Answer, BatchCommand, BatchId, CatalogueCommand, Cause, Command, CommandRecord, Condition,
-    Envelope, Event, GroupName, GroupSettings, JobCommand, JobEvent, JobId, JobSpec, Level, LiveAnswer,
-    LiveQuery, Outcome, PartitionEvent, Program, Recorded, Reply, RequestId, Resume, ShardId, Source,
-    Submission, Timestamp, WorkMessage, WorkerCommand, WorkerId,
+    Envelope, Event, GroupName, GroupSettings, InstanceId, JobCommand, JobEvent, JobId, JobSpec, Level,
+    LevelCommand, LiveAnswer, LiveQuery, Outcome, PartitionEvent, Process, Program, Recorded, Reply,
+    RequestId, Resume, ShardId, Source, Submission, Timestamp, WorkMessage, WorkerCommand, WorkerId,
 };
 
 pub(crate) use self::print::{brief, rejection};
@@ -158,18 +158,30 @@ impl World {
     }
 
     /// A process that reads the newest level registers, and that level stands.
+    /// A group whose log is of this level.
+    pub(crate) fn of_level(level: u32) -> Self {
+        let mut world = Self::new();
+        world.raise_to(Level::new(level));
+        world
+    }
+
+    /// To the newest level.
     pub(crate) fn raise(&mut self) {
-        let process = tidemill_model::Process {
-            id: tidemill_model::InstanceId::new("p"),
+        self.raise_to(Level::READS);
+    }
+
+    fn raise_to(&mut self, reads: Level) {
+        let process = Process {
+            id: InstanceId::new("p"),
             host: "h".to_owned(),
             roles: vec!["standalone".to_owned()],
             version: "1.0.0".to_owned(),
-            reads: tidemill_model::Level::READS,
+            reads,
             expire_after_ms: 60_000,
         };
-        let register =
-            tidemill_model::LevelCommand::RegisterProcess { process: Box::new(process), number: 0 };
+        let register = LevelCommand::RegisterProcess { process: Box::new(process), number: 0 };
         self.ask(ShardId::CATALOGUE, Command::Level(register));
+        assert_eq!(self.partition.level(), reads);
         self.events();
     }
 
