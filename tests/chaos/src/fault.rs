@@ -37,8 +37,12 @@ macro_rules! kinds {
 kinds! {
     /// SIGKILL to a dispatcher; the heal starts it again.
     KillDispatcher => "kill-dispatcher", 500..12_000;
-    /// SIGKILL to an executor: its attempts die with it.
+    /// SIGKILL to an executor; shims and jobs go on, until their lease is over.
     KillExecutor => "kill-executor", 500..12_000;
+    /// An executor stops in good order: it leaves its jobs to its next life, or ends them, as it is set.
+    RestartExecutor => "restart-executor", 200..10_000;
+    /// The same, and the heal starts another file of the program; the one before is gone.
+    UpgradeExecutor => "upgrade-executor", 200..4_000;
     /// SIGKILL to the projector.
     KillProjector => "kill-projector", 200..8_000;
     /// SIGKILL to an interface.

@@ -42,6 +42,8 @@ const ROLES: [(&str, Part, &str, bool); 10] = [
 ];
 /// The executor whose disk can be filled.
 const SMALL_DISK: &str = "executor-1";
+/// The executor that leaves its jobs to its next life when it stops, as on a host; the others end them, as in a container.
+const KEEPS_JOBS: &str = "executor-2";
 
 /// Where files and services are.
 #[derive(Clone, Debug)]
@@ -145,8 +147,7 @@ impl Fixture {
             Part::Executor => {
                 set("EXECUTOR__GROUP", group);
                 set("EXECUTOR__HOST", name);
-                // Nothing runs on when a run of chaos is over.
-                set("EXECUTOR__KEEP_JOBS_ON_STOP", "false");
+                set("EXECUTOR__KEEP_JOBS_ON_STOP", &(name == KEEPS_JOBS).to_string());
                 set("EXECUTOR__LISTEN", &address);
             }
             Part::Api => {
@@ -166,7 +167,7 @@ impl Fixture {
             address,
             network,
             links,
-            program: self.program.clone(),
+            program: Mutex::new(self.program.clone()),
             environment,
             lines: self.dir.join("logs").join(format!("{name}.log")),
             state: Mutex::default(),
@@ -210,7 +211,9 @@ impl Fixture {
         let of = |part| self.of_part(part).map(|role| role.name.clone()).collect();
         match kind {
             Kind::KillDispatcher | Kind::PauseDispatcher => of(Part::Dispatcher),
-            Kind::KillExecutor | Kind::PauseExecutor => of(Part::Executor),
+            Kind::KillExecutor | Kind::PauseExecutor | Kind::RestartExecutor | Kind::UpgradeExecutor => {
+                of(Part::Executor)
+            }
             Kind::KillProjector | Kind::PauseProjector => of(Part::Projector),
             Kind::KillApi | Kind::PauseApi => of(Part::Api),
             Kind::KillProducers | Kind::PauseProducers => of(Part::Producers),

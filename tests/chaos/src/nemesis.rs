@@ -98,6 +98,7 @@ fn strike(fixture: &Fixture, step: &Step) -> Result<Option<Locked>> {
         | Kind::KillProducers => {
             fixture.role(target)?.kill()?;
         }
+        Kind::RestartExecutor | Kind::UpgradeExecutor => fixture.role(target)?.leave()?,
         Kind::PauseDispatcher
         | Kind::PauseExecutor
         | Kind::PauseProjector
@@ -130,7 +131,9 @@ fn heal(fixture: &Fixture, step: &Step, held: Option<Locked>) -> Result<()> {
         | Kind::KillExecutor
         | Kind::KillProjector
         | Kind::KillApi
-        | Kind::KillProducers => fixture.role(target)?.start(),
+        | Kind::KillProducers
+        | Kind::RestartExecutor => fixture.role(target)?.start(),
+        Kind::UpgradeExecutor => fixture.role(target)?.start_another_file(),
         Kind::PauseDispatcher
         | Kind::PauseExecutor
         | Kind::PauseProjector

@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::command::call;
@@ -57,7 +57,8 @@ pub(crate) struct Role {
     pub(crate) network: Option<Network>,
     /// Its ways to services, by what they carry.
     pub(crate) links: BTreeMap<&'static str, Link>,
-    pub(crate) program: PathBuf,
+    /// The file of its next life.
+    pub(crate) program: Mutex<PathBuf>,
     pub(crate) environment: BTreeMap<String, String>,
     pub(crate) lines: PathBuf,
     pub(crate) state: Mutex<State>,
@@ -80,14 +81,43 @@ impl Role {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn program(&self) -> MutexGuard<'_, PathBuf> {
+        self.program.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Stops in good order, where it runs: it may have ended by itself, and that is on record.
+    pub(crate) fn leave(&self) -> Result<()> {
+        if let Some(status) = self.end()? {
+            ensure!(status.success(), "{} was asked to stop, and ended with {status}", self.name);
+        }
+        Ok(())
+    }
+
+    /// Starts another file of the program, as an upgrade does. What runs of the file before runs on without it.
+    pub(crate) fn start_another_file(&self) -> Result<()> {
+        {
+            let mut program = self.program();
+            let life = jiff::Timestamp::now().as_millisecond();
+            let next = self.lines.with_file_name(format!("{}-{life}", self.name));
+            fs::copy(&*program, &next).with_context(|| format!("{}", program.display()))?;
+            let before = std::mem::replace(&mut *program, next);
+            // The first one is everybody's.
+            if before.parent() == self.lines.parent() {
+                fs::remove_file(&before)?;
+            }
+        }
+        self.start()
+    }
+
     fn spawn(&self, state: &mut State) -> Result<()> {
         let file = File::options().create(true).append(true).open(&self.lines)?;
+        let path = self.program().clone();
         let mut command = match &self.network {
-            None => Command::new(&self.program),
+            None => Command::new(path),
             Some(network) => {
                 let [program, argument] = network.entry();
                 let mut command = Command::new(program);
-                command.arg(argument).arg(&self.program);
+                command.arg(argument).arg(path);
                 command
             }
         };
@@ -125,14 +155,18 @@ impl Role {
 
     /// SIGTERM, and its end by itself.
     pub(crate) fn stop(&self) -> Result<ExitStatus> {
+        self.end()?.with_context(|| format!("{} does not run", self.name))
+    }
+
+    fn end(&self) -> Result<Option<ExitStatus>> {
         let mut state = self.state();
         state.wanted = false;
-        let Some(mut child) = state.child.take() else { bail!("{} does not run", self.name) };
+        let Some(mut child) = state.child.take() else { return Ok(None) };
         kill_process(Pid::from_child(&child), Signal::TERM)?;
         let begun_at = Instant::now();
         loop {
             if let Some(status) = child.try_wait()? {
-                return Ok(status);
+                return Ok(Some(status));
             }
             if begun_at.elapsed() > STOP {
                 self.write_stacks(&child);
