@@ -41,6 +41,12 @@ struct Heard {
     may_live_ms: u64,
 }
 
+impl Heard {
+    fn at(boot_ms: u64) -> Self {
+        Self { boot_ms, status: None, heartbeat: None, sealed_sign: 0, may_live_ms: 0 }
+    }
+}
+
 /// When each registered life of each worker, and each registered process, was last heard of, in this owner's time. A word
 /// of an earlier life may come late, and says nothing of the present one.
 ///
@@ -142,9 +148,7 @@ impl Silence {
     /// A sign of the present life was passed over that its worker may have sent before it heard of this owner's key. It goes by its
     /// lease from then on, so the lease is not over earlier; for everything else it was not heard.
     pub(crate) fn may_live(&mut self, life: Life, boot_ms: u64) {
-        let unheard =
-            Heard { boot_ms: self.since_ms, status: None, heartbeat: None, sealed_sign: 0, may_live_ms: 0 };
-        self.heard.entry(life).or_insert(unheard).may_live_ms = boot_ms;
+        self.heard.entry(life).or_insert(Heard::at(self.since_ms)).may_live_ms = boot_ms;
     }
 
     /// A life that another one has replaced, so its registration came late or twice, lives: what it was granted may run. The lease of
@@ -159,16 +163,18 @@ impl Silence {
         let (shard, worker, replaced) = life;
         let present = group.life_of(worker).filter(|_| group.has_ended(worker, replaced));
         let Some(present) = present.cloned() else { return };
+        let present = (*shard, worker.clone(), present);
         let counts = match sealed {
             Some(_) => self.is_new_sign(sealed),
-            // Who seals for this owner does not end to.
-            None => !self.has_sealed(life),
+            // Who seals for this owner does not end to; and where the worker knows the key, all of its lives do.
+            None => !self.has_sealed(life) && !self.has_sealed(&present),
         };
         if counts {
-            self.may_live((*shard, worker.clone(), present), boot_ms);
+            self.may_live(present, boot_ms);
         }
         if let Some(sign) = sealed {
-            self.note_sealed(sign, boot_ms);
+            let heard = self.heard.entry(life.clone()).or_insert(Heard::at(boot_ms));
+            heard.sealed_sign = heard.sealed_sign.max(sign.place);
         }
     }
 
@@ -199,8 +205,7 @@ impl Silence {
     pub(crate) fn hear(&mut self, speaker: Speaker, boot_ms: u64) {
         match speaker {
             Speaker::Worker { life, heartbeat, status } => {
-                let new = Heard { boot_ms, status: None, heartbeat: None, sealed_sign: 0, may_live_ms: 0 };
-                let known = self.heard.entry(life).or_insert(new);
+                let known = self.heard.entry(life).or_insert(Heard::at(boot_ms));
                 known.boot_ms = boot_ms;
                 known.status = status.or(known.status.take());
                 // An older one says nothing new: it was sent earlier than the newest.
@@ -291,7 +296,7 @@ impl Silence {
                     overdue.push((id, Command::Worker(WorkerCommand::DeclareLost { worker, incarnation })));
                 } else if live.lost && lease_ms.is_some_and(|lease_ms| unheard_ms > lease_ms) {
                     overdue.push((id, Command::Worker(WorkerCommand::ExpireLease { worker, incarnation })));
-                } else if live.owes_warning && lease_ms.is_some_and(|lease_ms| unheard_ms > lease_ms / 2) {
+                } else if live.owes_warning && lease_ms.is_some_and(|lease_ms| silent > lease_ms / 2) {
                     overdue.push((id, Command::Worker(WorkerCommand::WarnOfLease { worker, incarnation })));
                 }
             }
@@ -299,7 +304,13 @@ impl Silence {
         let is_replaced = |(shard, worker, life): &Life| {
             partition.group(*shard).is_some_and(|group| group.has_ended(worker, life))
         };
-        self.heard.retain(|life, _| live_now.contains(life) || is_replaced(life));
+        self.heard.retain(|life, heard| {
+            let is_live = live_now.contains(life);
+            if !is_live {
+                heard.status = None;
+            }
+            is_live || is_replaced(life)
+        });
         overdue.extend(self.overdue_processes(partition, boot_ms));
         overdue
     }

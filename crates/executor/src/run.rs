@@ -155,6 +155,7 @@ fn setup(
         signing_key: config.signing_key()?,
         heartbeat_ms: config.heartbeat_ms,
         stop_grace_ms: config.stop_grace_ms,
+        shard: config.shard,
         keeps_jobs: config.keep_jobs_on_stop,
         max_load_percent: config.max_load_percent,
     })

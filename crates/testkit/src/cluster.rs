@@ -204,6 +204,7 @@ impl Cluster {
             registration,
             signing_key: signing_key(),
             heartbeat_ms: self.heartbeat_ms,
+            shard: self.shard,
             stop_grace_ms: 300,
             keeps_jobs: self.keeps_jobs(),
             max_load_percent: if self.index == 2 { 180 } else { 0 },

@@ -79,8 +79,11 @@ impl Worker {
         self.used.values().any(|used| *used > 0)
     }
 
-    /// As seen from another life, or the same.
+    /// As seen from another life, or the same. Of a worker whose lease is over, and that holds nothing, an owner may know nothing.
     fn lives_before(&self, life: &Incarnation, at: &At<'_>) -> Vec<(Incarnation, u64)> {
+        if self.expired && !self.is_used() {
+            return Vec::new();
+        }
         let mut ended = self.ended_lives.clone();
         if self.incarnation != *life {
             ended.push((self.incarnation.clone(), at.offset));

@@ -28,6 +28,8 @@ fn decided() -> Vec<Case> {
     let bytes = serde_json::to_vec(&asks).unwrap();
     let other = json!({"shard": 1, "actor": {"app": ""}, "command": {"worker": {"resume": {"worker": "w"}}}});
     let other_bytes = serde_json::to_vec(&other).unwrap();
+    let report = json!({"shard": 1, "request": "r", "actor": {"app": ""}, "command": {"worker": {"report_started": {"token": 1, "worker": "w"}}}});
+    let report_bytes = serde_json::to_vec(&report).unwrap();
     vec![
         case(
             Invariant::ResumePointMovesForward,
@@ -90,6 +92,12 @@ fn decided() -> Vec<Case> {
                 .given(0, &asks)
                 .causes_to(resume(0, &bytes), [(source(0, Some("r")), answered(), vec![])]),
             owned().given(0, &asks).causes_to(resume(0, &bytes), []),
+        ),
+        case(
+            Invariant::EveryCommandDecidedOnce,
+            "EXE-11: a forged report is passed over, whoever waits for it, where reports are sealed",
+            owned().raised(3).given(0, &report).causes_to(resume(0, &report_bytes), []),
+            owned().given(0, &report).causes_to(resume(0, &report_bytes), []),
         ),
         case(
             Invariant::EveryCommandDecidedOnce,

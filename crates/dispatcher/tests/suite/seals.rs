@@ -490,12 +490,17 @@ fn report_to_another_shard_than_that_of_its_attempt_is_passed_over() {
 /// keeps the lease of the worker, so that nothing of it is started again beside it.
 #[test]
 fn lease_of_a_life_that_an_older_one_replaced_is_not_over() {
-    let expired = |signs: &dyn Fn(u64) -> Vec<u8>, has_sealed: bool| {
+    let expired = |signs: &dyn Fn(u64) -> Vec<u8>, has_sealed: bool, is_new_owner: bool| {
         let mut requester = furnished();
         if has_sealed {
             say(&mut requester, own_key().seal(body(heartbeat("life-1", 1))));
         }
         say(&mut requester, body(register("life-0", 0)));
+        if is_new_owner {
+            requester.another("next");
+            requester.own();
+            say(&mut requester, key_of(INTERNAL, 7, "w1", "life-0").seal(body(heartbeat("life-0", 1))));
+        }
         for number in 2..40 {
             requester.pass(5_000);
             say(&mut requester, signs(number));
@@ -512,9 +517,16 @@ fn lease_of_a_life_that_an_older_one_replaced_is_not_over() {
     let again = |_| own_key().seal(body(heartbeat("life-1", 1)));
     let plain = |number| body(heartbeat("life-1", number));
     let unknown = |number| body(heartbeat("life-9", number));
-    assert!(!expired(&sealed, true) && !expired(&sealed, false));
-    assert!(!expired(&plain, false), "it may not have heard the key");
-    assert!(expired(&plain, true), "it seals");
-    assert!(expired(&again, true), "what was said before says nothing new");
-    assert!(expired(&unknown, false), "a life that never registered holds nothing");
+    for is_new_owner in [false, true] {
+        let expired = |signs: &dyn Fn(u64) -> Vec<u8>, has_sealed| expired(signs, has_sealed, is_new_owner);
+        assert!(!expired(&sealed, true) && !expired(&sealed, false));
+        assert_eq!(
+            expired(&plain, false),
+            is_new_owner,
+            "it may not have heard the key, if the worker has not"
+        );
+        assert!(expired(&plain, true), "it seals");
+        assert!(expired(&again, true), "what was said before says nothing new");
+        assert!(expired(&unknown, false), "a life that never registered holds nothing");
+    }
 }

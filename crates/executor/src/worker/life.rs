@@ -1,7 +1,7 @@
 //! Registration and heartbeats.
 
 use ed25519_dalek::Signer;
-use tidemill_model::{Command, Heartbeat, Incarnation, Registration, ShardId, Token, WorkerCommand, hex};
+use tidemill_model::{Command, Heartbeat, Incarnation, Registration, Token, WorkerCommand, hex};
 
 use super::attempt::Attempt;
 use super::{Output, Tag, Worker};
@@ -21,8 +21,6 @@ pub(super) struct Membership {
     told_at_ms: Option<u64>,
     /// An owner has answered this life.
     pub(super) was_ever_known: bool,
-    /// The shard that has answered this life or an earlier one.
-    pub(super) answered_by: Option<ShardId>,
     /// What was presented in the registration that is not answered yet.
     presented: Vec<Token>,
 }
@@ -34,7 +32,6 @@ impl Membership {
             pause_ms: REGISTER_AGAIN_MS,
             told_at_ms: None,
             was_ever_known: false,
-            answered_by: None,
             presented: Vec::new(),
         }
     }
@@ -45,21 +42,10 @@ impl Membership {
 
     /// Of the next life. One that no owner has answered registers no sooner than this one would have.
     fn next(&self) -> Self {
-        let answered_by = self.answered_by;
         match self.was_ever_known {
-            true => Self { answered_by, ..Self::new() },
-            false => Self {
-                answered_by,
-                register_at_ms: self.register_at_ms,
-                pause_ms: self.pause_ms,
-                ..Self::new()
-            },
+            true => Self::new(),
+            false => Self { register_at_ms: self.register_at_ms, pause_ms: self.pause_ms, ..Self::new() },
         }
-    }
-
-    /// Whether what a shard says may be its owner's word, and not what somebody else's record in the worker's name made another say.
-    pub(super) fn may_be_of(&self, shard: Option<ShardId>) -> bool {
-        shard.zip(self.answered_by).is_none_or(|(shard, known)| shard == known)
     }
 
     /// Whether this life has registered for some time. An owner that has read that, and does not know it, has refused it.
@@ -87,7 +73,8 @@ impl Worker {
         if self.membership.register_at_ms.is_some_and(|at| at <= self.now_ms) {
             self.register();
         }
-        if self.heartbeat_at_ms.is_some_and(|at| at <= self.now_ms) {
+        // A life that has not registered is not known, and would be told only that.
+        if self.membership.is_told() && self.heartbeat_at_ms.is_some_and(|at| at <= self.now_ms) {
             self.heartbeat();
         }
     }

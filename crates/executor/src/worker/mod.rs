@@ -42,8 +42,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ed25519_dalek::SigningKey;
 use tidemill_model::{
-    AttemptResult, Command, Excess, GroupSettings, Incarnation, Measure, Registration, RunningAttempt, Sweep,
-    Token, WorkMessage, WorkerCommand,
+    AttemptResult, Command, Excess, GroupSettings, Incarnation, Measure, Registration, RunningAttempt,
+    ShardId, Sweep, Token, WorkMessage, WorkerCommand,
 };
 
 use attempt::{Attempt, Attempts, End, Repeat};
@@ -68,6 +68,8 @@ pub struct Setup {
     /// How it presents itself in its first life; later ones add a number to `incarnation`. `live` and `signature` are
     /// filled in at each registration. It takes no types but those of its `slots`.
     pub registration: Registration,
+    /// The shard that does the group's work.
+    pub shard: ShardId,
     /// The group's key, which signs.
     pub signing_key: SigningKey,
     /// From one heartbeat to the next, milliseconds.
@@ -173,14 +175,15 @@ impl Worker {
 
     fn hear(&mut self, message: WorkMessage) {
         match message {
-            WorkMessage::Registered { incarnation, shard, settings, granted } => {
+            WorkMessage::Registered { incarnation, shard: _, settings, granted } => {
                 if incarnation == self.incarnation {
-                    self.membership.answered_by = Some(shard);
                     self.registered(settings, &granted.into_iter().collect());
                 }
             }
             WorkMessage::Unregistered { incarnation, shard } => {
-                if incarnation == self.incarnation && self.membership.may_be_of(shard) {
+                // What somebody writes in its name to another shard makes that one say so.
+                let is_own = shard.is_none_or(|shard| shard == self.setup.shard);
+                if incarnation == self.incarnation && is_own {
                     self.unregistered();
                 }
             }

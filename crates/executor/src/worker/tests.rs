@@ -46,6 +46,7 @@ pub(super) fn worker() -> Worker {
         heartbeat_ms: 60_000,
         stop_grace_ms: 3_000,
         max_load_percent: 0,
+        shard: ShardId(1),
         keeps_jobs: false,
     })
 }
