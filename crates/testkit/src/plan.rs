@@ -268,7 +268,7 @@ impl Plan {
             faults.extend(several(&mut of_rights, (OF_RIGHTS, &Fault::OF_RIGHTS), at, mask));
         }
         let mut losses = Rng::new(seed, "losses", 0);
-        if losses.chance(25) {
+        if losses.chance(40) {
             faults.extend(several(&mut losses, (OF_LOSSES, &Fault::OF_LOSSES), at, mask));
         }
         let forgets = Rng::new(seed, "forgets", 0).chance(75);

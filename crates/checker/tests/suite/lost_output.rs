@@ -5,8 +5,8 @@ use tidemill_checker::Invariant;
 use tidemill_model::Event;
 
 use crate::kit::{
-    Case, History, assigned, batch_id, case, event, finished, generated, granted, group, job, registered,
-    started, token,
+    Case, History, assigned, batch_id, case, ended, event, finished, generated, granted, group, job,
+    registered, retry, retry_due, started, token,
 };
 
 const GRANTED: &str = "2026-03-02T10:01:00.000Z";
@@ -49,6 +49,30 @@ fn lost<const N: usize>(follows: [Event; N]) -> History {
     runs.causes([(tidemill_model::Source::Timer, tidemill_model::Outcome::Done, events)])
 }
 
+/// The first attempt leaves external work, and the second is lost; nobody looks for its output.
+fn lost_after_another(has_started: bool) -> History {
+    const MINUTE: &str = "2026-03-02T10:01:30.000Z";
+    let world = History::new().raised(3);
+    let by_output = json!({"success_check": {"output_path": "/o"}, "retries": 1});
+    let world = world.command([group(), job(1, by_output), registered("w", "i", 4)]);
+    let given = world.command([generated(1, 1, json!({}))]).timer([assigned(1, 1, "w", 1)]);
+    let runs = given.command([granted(1, 1, "w", "i"), started(1, 1)]);
+    let left = attempt("external_work_unconfirmed", json!({"worker": "w"}));
+    let failed = runs.command([left]).command([ended(1, 1, "w", 1, "failed"), retry(1, 2, MINUTE)]);
+    let next = failed.at(MINUTE).timer([retry_due(1), assigned(1, 2, "w", 2)]);
+    let mut next = next.command([granted(1, 2, "w", "i")]);
+    if has_started {
+        next = next.command([started(1, 2)]);
+    }
+    let gone = |what: &str| event(json!({"worker": {what: {"worker": "w", "incarnation": "i"}}}));
+    let over = next.command([gone("lost")]).at(OVER).command([gone("lease_expired")]);
+    let left = event(json!({"attempt": {"external_work_unconfirmed": {
+        "batch": batch_id(1), "token": token(2), "worker": "w",
+    }}}));
+    let events = vec![left, ended(1, 2, "w", 2, "lost"), finished(1, "failed")];
+    over.causes([(tidemill_model::Source::Timer, tidemill_model::Outcome::Done, events)])
+}
+
 fn said(found: &Value) -> Value {
     let answer = json!({"batch": batch_id(1), "token": token(1), "found": found});
     json!({"observation": {"report_outputs": {"answers": [answer]}}})
@@ -65,6 +89,12 @@ pub(crate) fn cases() -> Vec<Case> {
     let newer = || changed("2026-03-02T10:10:00.000Z");
     let unknown = json!({"unknown": {"reason": "no prober"}});
     vec![
+        case(
+            rule,
+            "nobody looks for it, and what an earlier attempt has left has ended",
+            lost_after_another(false),
+            lost_after_another(true),
+        ),
         case(rule, "nobody looks for it", found(&newer(), "success"), lost([finished(1, "failed")])),
         case(
             rule,

@@ -16,17 +16,19 @@ pub(in crate::shard) struct External {
     unconfirmed: Option<Token>,
     /// What such an attempt has left is to be ended before the next one begins.
     is_left: bool,
+    /// The attempt at hand had to, and has not started.
+    was_left: bool,
 }
 
 impl External {
     /// Whether work that was found, or what an earlier attempt has left, may run beside this attempt's end.
-    pub(super) fn may_write_beside(&self, token: Token) -> bool {
-        !self.ids.is_empty() || self.unconfirmed.is_some_and(|of| of != token)
+    pub(super) fn may_write_beside(&self) -> bool {
+        !self.ids.is_empty() || self.was_left
     }
 
     /// An attempt has started, or a person vouches for all that the attempts of the batch did.
     pub(in crate::shard) fn earlier_has_ended(&mut self) {
-        self.is_left = false;
+        (self.is_left, self.was_left) = (false, false);
     }
 
     /// Whether the next attempt has to end something before it begins.
@@ -37,6 +39,7 @@ impl External {
     /// Another attempt begins.
     pub(super) fn begin(&mut self) {
         self.ids.clear();
+        self.was_left = self.is_left;
     }
 }
 

@@ -67,7 +67,7 @@ impl Shard {
             && may_be_made
             && at.level.allows(Level::OUTPUT_LOOKS)
             && goes_by_output(batch)
-            && !batch.external.may_write_beside(token)
+            && !batch.external.may_write_beside()
             && !batch.may_fail_at_start();
         let run = (batch.job, batch.time);
         if self.strays.live.values().any(|stray| stray.run == run)
