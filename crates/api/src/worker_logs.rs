@@ -1,4 +1,4 @@
-//! Logs of attempts, asked from the workers that wrote them. The interface never opens a worker's files.
+//! Logs of attempts and what they use, asked from the workers that run them. The interface never opens a worker's files.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use futures_util::Stream as FuturesStream;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tidemill_cluster::{Peers, trouble};
-use tidemill_model::Token;
+use tidemill_model::{LiveUsage, Token};
 use tidemill_serving::tls::Roles;
 
 use crate::parameter::{Readable, Rule};
@@ -96,6 +96,14 @@ impl WorkerLogs {
         answer.json().await.map_err(|error| unreachable_worker(address, &error))
     }
 
+    /// EXE-7: what an attempt uses now.
+    pub(crate) async fn used(&self, address: &str, token: Token) -> Result<LiveUsage, Problem> {
+        let url = format!("{}://{address}/usage/{token}", self.scheme);
+        let request = self.client.get(url).timeout(self.timeout).bearer_auth(&self.logs_key);
+        let answer = self.send(request, address, token).await?;
+        answer.json().await.map_err(|error| unreachable_worker(address, &error))
+    }
+
     /// The whole log, as it comes.
     pub(crate) async fn download(
         &self,
@@ -121,14 +129,17 @@ impl WorkerLogs {
             status if status.is_success() => Ok(answer),
             StatusCode::NOT_FOUND => {
                 let said: serde_json::Value = answer.json().await.unwrap_or_default();
-                let detail = if said["code"] == "not_a_plain_file" {
-                    format!(
-                        "the log of attempt {token} is not a plain file: its job has put something else in its place"
-                    )
-                } else {
-                    format!("the worker at {address} has no log of attempt {token}")
+                let (code, detail) = match said["code"].as_str() {
+                    Some("not_a_plain_file") => (
+                        "no_log",
+                        format!(
+                            "the log of attempt {token} is not a plain file: its job has put something else in its place"
+                        ),
+                    ),
+                    Some("not_running") => (NOT_RUNNING, not_running(token)),
+                    _ => ("no_log", format!("the worker at {address} has no log of attempt {token}")),
                 };
-                Err(Problem::new(StatusCode::NOT_FOUND, "no_log", detail))
+                Err(Problem::new(StatusCode::NOT_FOUND, code, detail))
             }
             status => {
                 let detail = format!("the worker at {address} answers {status} when asked for the log");
@@ -136,6 +147,15 @@ impl WorkerLogs {
             }
         }
     }
+}
+
+/// The code of an error.
+pub(crate) const NOT_RUNNING: &str = "not_running";
+
+pub(crate) fn not_running(token: Token) -> String {
+    format!(
+        "attempt {token} has no process that has run for a second; what an attempt has used in all stands in its batch once it has ended"
+    )
 }
 
 fn unreachable_worker(address: &str, error: &reqwest::Error) -> Problem {

@@ -58,6 +58,6 @@ pub use limits::{Place, ShimLimits, Tree, Version};
 pub use machine::jobs_can_outlive_their_worker;
 pub use processes::Shims;
 pub use run::run;
-pub use shim::{KillCause, Lease, News, shim_main};
+pub use shim::{KillCause, Lease, Located, News, shim_main};
 pub use types::TypeConfig;
 pub use worker::{Input, Looked, Output, ProcessEnd, Setup, Tag, Worker};

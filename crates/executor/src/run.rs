@@ -10,7 +10,7 @@ use tidemill_model::{Incarnation, LimitsKept, Registration, Token, WorkerId};
 use crate::data_dir::{self, DataDir};
 use crate::disk::{self, Suspicion};
 use crate::link::{CommandLink, FromWork, WorkLink};
-use crate::logs::{LogServer, Serving};
+use crate::logs::{LogServer, Serving, Shown};
 use crate::look::Looks;
 use crate::machine::boottime_ms;
 use crate::processes::{self, Checks, Earlier, Processes};
@@ -38,7 +38,9 @@ pub fn run(config: Config, log: Arc<dyn Log>, shutdown: Receiver<()>) -> Result<
     let data = DataDir::open(&config.data_dir)?;
     let limits = config.http.for_own_roles();
     let serving = Serving { limits, tls: config.tls.clone() };
-    let logs = LogServer::start(config.listen, data.attempts.clone(), &config.logs_key, serving)?;
+    let table = Arc::new(processes::Table::default());
+    let shown = Shown { attempts: data.attempts.clone(), table: Arc::clone(&table) };
+    let logs = LogServer::start(config.listen, shown, &config.logs_key, serving)?;
     let incarnation = Incarnation::new(data_dir::unique("i-"));
     let (process_inputs, from_processes) = bounded(1_024);
     let (work_inputs, from_work) = bounded(64);
@@ -65,6 +67,7 @@ pub fn run(config: Config, log: Arc<dyn Log>, shutdown: Receiver<()>) -> Result<
     let sweeper = Sweeper::start(data.attempts.clone(), keep, daily, process_inputs.clone())?;
     let work = WorkLink::start(Arc::clone(&log), data.worker.clone(), work_inputs)?;
     let process_setup = processes::Setup {
+        table,
         worker: data.worker.clone(),
         attempts: data.attempts.clone(),
         types: config.all_types(),

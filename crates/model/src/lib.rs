@@ -118,7 +118,7 @@ pub use rerun::{
     RunSkip, RunsQuery, SkippedJob, SkippedTimes, StartRun, TimesSkip,
 };
 pub use resources::{
-    Measure, Reserved, RunningAttempt, SlotUse, Sweep, TypeStatus, WorkerPresent, WorkerStatus,
+    LiveUsage, Measure, Reserved, RunningAttempt, SlotUse, Sweep, TypeStatus, WorkerPresent, WorkerStatus,
 };
 pub use slips::{closest, is_close, slips};
 pub use spec::{JobSpec, NOT_BUILT, ParentSpec, ScheduleInput, SpecFile};

@@ -59,6 +59,27 @@ impl Reserved {
     }
 }
 
+/// What the processes of an attempt use at a moment while it runs, as its worker sees them.
+#[vocabulary(Copy, Eq, Default)]
+pub struct LiveUsage {
+    /// Since its shim began, milliseconds.
+    pub duration_ms: u64,
+    /// User and system time, milliseconds: of what runs, and of what has ended and was waited for.
+    pub cpu_ms: u64,
+    /// Memory of all of them together, KiB, without files in the cache. What they share counts in each.
+    pub memory_kib: u64,
+    /// The most of that which was seen so far, KiB.
+    pub peak_memory_kib: u64,
+    /// Processes and threads.
+    pub processes: u32,
+    /// The most at once that were seen so far.
+    pub peak_processes: u32,
+    /// Read from disks, KiB; absent: the kernel does not say.
+    pub read_kib: Option<u64>,
+    /// Written to disks, KiB.
+    pub written_kib: Option<u64>,
+}
+
 /// What a worker says of itself in a heartbeat, for people.
 #[vocabulary(Eq, Default)]
 pub struct WorkerStatus {

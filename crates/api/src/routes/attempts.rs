@@ -5,7 +5,7 @@ use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
-use tidemill_model::{BatchId, BatchState, JobId, Token};
+use tidemill_model::{BatchId, BatchState, JobId, LiveUsage, Token};
 use tidemill_store::rows::{AttemptRow, BatchRow};
 use tidemill_store::{AttemptFilter, PageRequest, ReadTables};
 
@@ -20,7 +20,7 @@ use crate::params::Params;
 use crate::rights::Caller;
 use crate::standing::Standing;
 use crate::view::{Answered, AttemptView, List, batch_state};
-use crate::worker_logs::{LogPart, Stream};
+use crate::worker_logs::{LogPart, NOT_RUNNING, Stream};
 
 /// Attempts of one batch among which one is looked for.
 const MAX_ATTEMPTS: usize = 1_000;
@@ -74,6 +74,19 @@ pub(super) async fn read(by: Reader, Path(text): Path<String>, params: Params) -
         }
         None => Err(no_attempt(row.id)),
     }
+}
+
+/// What a running attempt uses now (EXE-7).
+pub(super) async fn used(by: Reader, Path(text): Path<String>) -> Answered<LiveUsage> {
+    let row = readable(&by.app, &by.caller, &text).await?;
+    let attempt = newest_attempt(&by.app, BatchId(row.id)).await?;
+    let runs = |attempt: &AttemptRow| attempt.finished_at.is_none();
+    let Some(attempt) = attempt.filter(runs) else {
+        let detail = format!("batch {} has no attempt that runs; `why` tells what it waits for", row.id);
+        return Err(Problem::new(StatusCode::NOT_FOUND, NOT_RUNNING, detail));
+    };
+    let address = address_of(&by.app, &attempt).await?;
+    by.app.logs.used(&address, Token(attempt.id)).await.map(Json)
 }
 
 /// An attempt's whole log (LOG-3).

@@ -46,6 +46,11 @@ pub(crate) enum BatchCommand {
         #[arg(long, value_name = "MOMENT")]
         as_of: Option<String>,
     },
+    /// Show what a running batch uses now: memory, processor, processes, disk
+    Usage {
+        /// Its id
+        batch: i64,
+    },
     /// List the assignments of a batch that ended without an attempt, and why
     Returns {
         /// Its id

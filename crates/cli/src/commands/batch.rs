@@ -53,6 +53,10 @@ pub(super) fn run(session: &Session<'_>, command: BatchCommand) -> Done<Exit> {
             output::line(why::told(&answer, &shown, &advice));
             Ok(Exit::Success)
         }
+        BatchCommand::Usage { batch } => {
+            let answer = session.server.get(&format!("/api/batches/{batch}/usage"), &[])?;
+            Ok(session.show(&answer, |usage| render::fields(usage, &[])))
+        }
         BatchCommand::Returns { batch } => {
             let answer = session.server.get(&format!("/api/batches/{batch}/assignment-returns"), &[])?;
             session.show_list(&answer, RETURNED, "No assignment came back.")

@@ -10,6 +10,7 @@ use super::group::{Counted, Group};
 use super::meter::{self, Seen};
 use crate::attempt_dir::{ExitRecord, OutputCount};
 use crate::machine::boottime_ms;
+use crate::shim::Located;
 use crate::stderr;
 
 /// From one look at an attempt with limits to the next, and from the start of any to the first.
@@ -109,6 +110,17 @@ impl Guard {
         self.peak.processes = self.peak.processes.max(seen.processes);
         self.peak.memory_kib = self.peak.memory_kib.max(seen.memory_kib);
         self.judge(seen);
+    }
+
+    /// Where the processes are, and the most that was seen of them.
+    pub(crate) fn located(&self) -> Located {
+        let counted = self.group.as_ref().map(Group::counted).unwrap_or_default();
+        Located {
+            shim: getpid().as_raw_nonzero().get(),
+            beside: self.spared.map(|pid| pid.as_raw_nonzero().get()),
+            peak_memory_kib: self.peak.memory_kib.max(counted.peak_kib.unwrap_or(0)),
+            peak_processes: self.peak.processes.max(counted.peak_processes.unwrap_or(0)),
+        }
     }
 
     fn judge(&mut self, seen: Seen) {

@@ -7,6 +7,10 @@
 use std::fs;
 
 use rustix::process::Pid;
+use tidemill_model::LiveUsage;
+
+use crate::machine::boottime_ms;
+use crate::shim::Located;
 
 /// Processes that one look goes through, at most.
 const MOST: usize = 65_536;
@@ -28,6 +32,73 @@ pub(super) fn look(root: Pid, spared: Option<Pid>) -> Seen {
 /// The same, with memory that processes share counted once. It costs much more.
 pub(super) fn look_closely(root: Pid, spared: Option<Pid>) -> Seen {
     walk(root, spared, own_memory_kib)
+}
+
+/// What the tree below a shim uses now, and has used; nothing where the shim is gone.
+pub(crate) fn used(Located { shim, beside, peak_memory_kib, peak_processes }: &Located) -> Option<LiveUsage> {
+    let seen = look(Pid::from_raw(*shim)?, beside.and_then(Pid::from_raw));
+    let ticks = rustix::param::clock_ticks_per_second();
+    let ms = |of: u64| of.saturating_mul(1_000) / ticks;
+    let own = Stat::of(*shim)?;
+    let mut usage = LiveUsage {
+        duration_ms: boottime_ms().saturating_sub(ms(own.started)),
+        // What was left to the shim when its parent ended.
+        cpu_ms: own.waited_for,
+        memory_kib: seen.memory_kib,
+        peak_memory_kib: seen.memory_kib.max(*peak_memory_kib),
+        processes: seen.processes,
+        peak_processes: seen.processes.max(*peak_processes),
+        ..LiveUsage::default()
+    };
+    let add = |to: &mut Option<u64>, bytes: Option<u64>| {
+        *to = to.map_or(bytes, |sum| Some(sum + bytes.unwrap_or(0)));
+    };
+    for pid in below(*shim, *beside) {
+        if let Some(stat) = Stat::of(pid) {
+            usage.cpu_ms += stat.own + stat.waited_for;
+        }
+        let io = fs::read_to_string(format!("/proc/{pid}/io")).unwrap_or_default();
+        add(&mut usage.read_kib, field(&io, "read_bytes:"));
+        add(&mut usage.written_kib, field(&io, "write_bytes:"));
+    }
+    usage.cpu_ms = ms(usage.cpu_ms);
+    usage.read_kib = usage.read_kib.map(|bytes| bytes / 1024);
+    usage.written_kib = usage.written_kib.map(|bytes| bytes / 1024);
+    Some(usage)
+}
+
+/// Of `/proc/PID/stat`, in clock ticks.
+struct Stat {
+    own: u64,
+    /// Of children that have ended.
+    waited_for: u64,
+    started: u64,
+}
+
+impl Stat {
+    fn of(pid: i32) -> Option<Self> {
+        let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        // A name may have anything in it.
+        let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
+        let number = |at: usize| fields.get(at)?.parse::<u64>().ok();
+        Some(Self {
+            own: number(11)? + number(12)?,
+            waited_for: number(13)? + number(14)?,
+            started: number(19)?,
+        })
+    }
+}
+
+/// All below a process, without one of its children and what is below that.
+fn below(root: i32, spared: Option<i32>) -> Vec<i32> {
+    let mut found = children(root).1;
+    found.retain(|pid| Some(*pid) != spared);
+    let mut next = 0;
+    while let Some(pid) = found.get(next).copied().filter(|_| next < MOST) {
+        next += 1;
+        found.extend(children(pid).1);
+    }
+    found
 }
 
 fn walk(root: Pid, spared: Option<Pid>, memory_kib: fn(i32) -> u64) -> Seen {
@@ -68,12 +139,13 @@ fn own_memory_kib(pid: i32) -> u64 {
 /// Of the fields that the file has; [`None`]: it cannot be read, or has none.
 fn sum(file: &str, fields: [&str; 2]) -> Option<u64> {
     let text = fs::read_to_string(file).ok()?;
-    let of = |name: &str| {
-        let line = text.lines().find_map(|line| line.strip_prefix(name))?;
-        line.split_whitespace().next()?.parse::<u64>().ok()
-    };
-    let found = fields.map(of);
+    let found = fields.map(|name| field(&text, name));
     found.iter().any(Option::is_some).then(|| found.into_iter().flatten().sum())
+}
+
+fn field(text: &str, name: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    line.split_whitespace().next()?.parse().ok()
 }
 
 /// Processes of this host that the kernel has ended for want of memory since it began.

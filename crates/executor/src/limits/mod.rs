@@ -22,6 +22,7 @@ use tidemill_model::{GroupLimits, LimitMeans, Limits, LimitsKept};
 pub use group::{Place, Tree, Version};
 pub(crate) use group::{leave, remove, sweep};
 pub(crate) use guard::{Guard, protect_shim};
+pub(crate) use meter::used;
 
 /// The limits of an attempt, as its shim gets them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,4 +1,5 @@
-//! Serves the output of attempts: `GET /logs/{token}` and `GET /logs/{token}/download` (LOG-2, LOG-3).
+//! Serves the output of attempts, `GET /logs/{token}` and `GET /logs/{token}/download` (LOG-2, LOG-3), and what they use while they
+//! run, `GET /usage/{token}` (EXE-7).
 //!
 //! The API asks here, for nobody else opens a worker's files. A reader presents the secret for logs. One
 //! thread; files are read by the runtime's few blocking threads, a bounded piece at a time.
@@ -19,9 +20,16 @@ use tokio::sync::oneshot;
 
 use crate::Error;
 use crate::data_dir::Attempts;
+use crate::processes::Table;
 use crate::thread::{Thread, not_started};
 
 const WHAT: &str = "the server of logs";
+
+/// What is served.
+pub(crate) struct Shown {
+    pub(crate) attempts: Attempts,
+    pub(crate) table: Arc<Table>,
+}
 
 /// How connections are served.
 pub(crate) struct Serving {
@@ -41,7 +49,7 @@ impl LogServer {
     /// Listens; `key` is what readers have to present.
     pub(crate) fn start(
         listen: SocketAddr,
-        attempts: Attempts,
+        Shown { attempts, table }: Shown,
         key: &str,
         serving: Serving,
     ) -> Result<Self, Error> {
@@ -52,7 +60,8 @@ impl LogServer {
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(4).build();
         let runtime = runtime.map_err(not_started(WHAT))?;
-        let served = Arc::new(server::Served { attempts, key_hash: Sha256::digest(key.as_bytes()).into() });
+        let served =
+            Arc::new(server::Served { attempts, table, key_hash: Sha256::digest(key.as_bytes()).into() });
         let (stop, stopped) = oneshot::channel();
         let serve = move || {
             if let Err(error) = runtime.block_on(server::serve(listener, served, serving, stopped)) {

@@ -1,4 +1,4 @@
-//! The two routes.
+//! The routes.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -14,7 +14,7 @@ use axum::{Json, Router};
 use futures_util::stream;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use tidemill_model::Token;
+use tidemill_model::{LiveUsage, Token};
 use tidemill_serving::Listener;
 use tokio::sync::oneshot;
 
@@ -23,6 +23,7 @@ use super::read::{self, Piece, Wanted};
 use crate::attempt_dir::AttemptDir;
 use crate::data_dir::Attempts;
 use crate::plain_file;
+use crate::processes::Table;
 
 /// Says that there is no file where the output was; the API tells it from one that was removed.
 const NOT_PLAIN: &str = "not_a_plain_file";
@@ -31,6 +32,7 @@ const CHUNK: usize = 64 << 10;
 
 pub(super) struct Served {
     pub(super) attempts: Attempts,
+    pub(super) table: Arc<Table>,
     pub(super) key_hash: [u8; 32],
 }
 
@@ -44,6 +46,7 @@ pub(super) async fn serve(
     let routes = Router::new()
         .route("/logs/{token}", get(lines))
         .route("/logs/{token}/download", get(download))
+        .route("/usage/{token}", get(usage))
         .with_state(served);
     let listener = Listener::new(tokio::net::TcpListener::from_std(listener)?, tls);
     tokio::select! {
@@ -118,6 +121,17 @@ async fn lines(
     };
     check_stream(asked.stream)?;
     on_blocking_thread(read).await.map(Json)
+}
+
+async fn usage(
+    State(served): State<Arc<Served>>,
+    Path(token): Path<Token>,
+    headers: HeaderMap,
+) -> Result<Json<LiveUsage>, Problem> {
+    served.check_key(&headers)?;
+    let found = on_blocking_thread(move || Ok(served.table.used(token))).await?;
+    let detail = format!("attempt {token} has no processes here that have run for a second");
+    found.map(Json).ok_or(Problem { status: StatusCode::NOT_FOUND, code: "not_running", detail })
 }
 
 async fn download(

@@ -113,7 +113,7 @@ impl Shared {
                 return is_over;
             }
         };
-        let running = Running { socket, said: Vec::new(), output_path: dir.output_path() };
+        let running = Running::new(socket, dir.output_path());
         match self.watch(token, running) {
             Ok(()) | Err((_, Unwatched::NotWanted)) => true,
             // Its shim listens again.

@@ -27,7 +27,7 @@ pub(crate) use adopt::{Earlier, find_earlier};
 pub(crate) use check::Checks;
 use reap_orphan::Life;
 pub use shims::Shims;
-use table::Table;
+pub(crate) use table::Table;
 
 use crate::data_dir::Attempts;
 use crate::disk::Suspicion;
@@ -39,6 +39,8 @@ use crate::{Config, Error, TypeConfig};
 
 /// What the threads need to know.
 pub(crate) struct Setup {
+    /// Empty; others look into it.
+    pub(crate) table: Arc<Table>,
     pub(crate) config: Config,
     pub(crate) worker: WorkerId,
     pub(crate) attempts: Attempts,
@@ -76,7 +78,7 @@ enum Job {
 struct Shared {
     setup: Setup,
     shims: Shims,
-    table: Table,
+    table: Arc<Table>,
     epoll: OwnedFd,
     inputs: Sender<Vec<Input>>,
 }
@@ -103,7 +105,8 @@ impl Processes {
         let shims = Shims::start(shim, setup.attempts.open.clone(), setup.groups.shims.clone());
         let shims = shims.map_err(not_started("the server of shims"))?;
         let count = setup.config.spawn_threads;
-        let shared = Arc::new(Shared { setup, shims, table: Table::default(), epoll, inputs });
+        let table = Arc::clone(&setup.table);
+        let shared = Arc::new(Shared { setup, shims, table, epoll, inputs });
         // Never full of more than the owner grants at once, which is bounded by the slots; and it must not
         // make the loop wait, since these threads wait for the loop.
         let (jobs, todo) = crossbeam_channel::unbounded();

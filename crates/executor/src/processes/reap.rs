@@ -86,6 +86,7 @@ fn tell(shared: &Shared, jobs: &Sender<Job>, token: Token, said: Said, inputs: &
             News::Exceeded(excess) => inputs.push(Input::Exceeded { token, excess }),
             News::Stuck(process) => inputs.push(Input::Stuck { token, process }),
             News::ExternalWork(ids) => inputs.push(Input::ExternalWorkFound { token, ids }),
+            News::Located(located) => shared.table.locate(token, located),
             // It says so when its tree is empty and `exit.json` is there, and has nothing left to do.
             News::Ended(record) => {
                 shared.table.remove(token);

@@ -145,7 +145,7 @@ impl Shared {
         if let Err(error) = socket.write_all(&line) {
             tracing::warn!(%token, %error, "a shim does not hear what to run");
         }
-        let running = Running { socket, said: Vec::new(), output_path };
+        let running = Running::new(socket, output_path);
         match self.watch(token, running) {
             Ok(()) => {}
             // The worker is at its end: its next life takes the attempt over.

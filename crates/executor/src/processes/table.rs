@@ -6,9 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::net::SendFlags;
-use tidemill_model::Token;
+use tidemill_model::{LiveUsage, Token};
 
-use crate::shim::Order;
+use crate::limits;
+use crate::shim::{Located, Order};
 
 pub(super) struct Running {
     pub(super) socket: UnixStream,
@@ -16,6 +17,14 @@ pub(super) struct Running {
     pub(super) said: Vec<u8>,
     /// What has to exist when it has ended by itself.
     pub(super) output_path: Option<String>,
+    /// Where its processes are, once it has said so.
+    pub(super) located: Option<Located>,
+}
+
+impl Running {
+    pub(super) fn new(socket: UnixStream, output_path: Option<String>) -> Self {
+        Self { socket, said: Vec::new(), output_path, located: None }
+    }
 }
 
 enum Slot {
@@ -34,7 +43,7 @@ pub(super) enum Unwatched {
 
 /// All of them, by token.
 #[derive(Default)]
-pub(super) struct Table {
+pub(crate) struct Table {
     slots: Mutex<HashMap<Token, Slot>>,
     is_closed: AtomicBool,
 }
@@ -75,6 +84,21 @@ impl Table {
             Slot::Starting(_) => None,
             Slot::Running(running) => Some(read(running)),
         }
+    }
+
+    pub(super) fn locate(&self, token: Token, located: Located) {
+        if let Some(Slot::Running(running)) = self.slots().get_mut(&token) {
+            running.located = Some(located);
+        }
+    }
+
+    /// EXE-7: what the processes of an attempt use now. Nothing where it does not run here, or has only begun.
+    pub(crate) fn used(&self, token: Token) -> Option<LiveUsage> {
+        let located = match self.slots().get(&token)? {
+            Slot::Starting(_) => None,
+            Slot::Running(running) => running.located,
+        };
+        limits::used(&located?)
     }
 
     /// Closes its socket.

@@ -29,7 +29,7 @@ use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use crate::stderr;
 
 pub(crate) use order::Order;
-pub use order::{KillCause, Lease, News};
+pub use order::{KillCause, Lease, Located, News};
 pub(crate) use stuck::Stuck;
 pub(crate) use tree::signal_by_environment;
 

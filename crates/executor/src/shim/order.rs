@@ -96,8 +96,24 @@ pub enum News {
     Stuck(String),
     /// It has started this elsewhere.
     ExternalWork(Vec<ExternalWorkId>),
+    /// Where its processes are, once they have run for a while, and again as what was seen of them grows.
+    Located(Located),
     /// No process of it is left, and `exit.json` says the same as this.
     Ended(Box<ExitRecord>),
+}
+
+/// For who measures the processes of an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Located {
+    /// The process above all of them.
+    pub shim: i32,
+    /// A child of that which is none of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub beside: Option<i32>,
+    /// The most that was seen of their memory, KiB.
+    pub peak_memory_kib: u64,
+    /// The most processes and threads that were seen.
+    pub peak_processes: u32,
 }
 
 impl News {

@@ -24,7 +24,7 @@ use super::elsewhere::{Elsewhere, Said};
 use super::line::{self, Line};
 use super::output::Output;
 use super::stuck::Stuck;
-use super::{KillCause, Lease, News, Order, tree};
+use super::{KillCause, Lease, Located, News, Order, tree};
 use crate::attempt_dir::{ExitRecord, ShimSpec};
 use crate::limits::Guard;
 use crate::machine::boottime_ms;
@@ -77,6 +77,13 @@ pub(super) fn until_empty(
             return Ok(());
         }
     }
+}
+
+/// By an eighth, so that a job which grows slowly is no stream of news.
+fn has_grown(told: Located, now: Located) -> bool {
+    let beyond = |told: u64, now: u64| now > told + told / 8;
+    beyond(told.peak_memory_kib, now.peak_memory_kib)
+        || beyond(told.peak_processes.into(), now.peak_processes.into())
 }
 
 fn timer() -> io::Result<OwnedFd> {
@@ -150,6 +157,8 @@ pub(super) struct Watch {
     killing: Option<Killing>,
     output_max_bytes: Option<u64>,
     excesses_told: usize,
+    /// What the worker was told last of where the processes are.
+    located: Option<Located>,
     /// That is because it is beyond a limit, which stands in the record by itself.
     is_over_limit: bool,
     status: Option<WaitStatus>,
@@ -176,6 +185,7 @@ impl Watch {
             killing: None,
             output_max_bytes: spec.output_max_bytes,
             excesses_told: 0,
+            located: None,
             is_over_limit: false,
             status: None,
             pause_ms: *WALK_PAUSES_MS.start(),
@@ -245,6 +255,11 @@ impl Watch {
             line.tell(&News::Exceeded(*excess));
         }
         self.excesses_told = guard.excesses().len();
+        let located = guard.located();
+        if self.located.is_none_or(|told| has_grown(told, located)) {
+            line.tell(&News::Located(located));
+            self.located = Some(located);
+        }
         if guard.must_end() {
             self.is_over_limit |= self.killing.is_none() && self.status.is_none();
             self.end(KillCause::Asked, now_ms);
@@ -278,6 +293,7 @@ impl Watch {
                 if !self.found.is_empty() {
                     line.tell(&News::ExternalWork(self.found.clone()));
                 }
+                line.tell(&News::Located(guard.located()));
             }
         }
     }

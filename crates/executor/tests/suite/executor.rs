@@ -18,8 +18,8 @@ use tidemill_log::{
 };
 use tidemill_model::{
     AttemptOutcome, AttemptResult, BatchId, Command, CommandRecord, ExternalWork, GroupName, GroupSettings,
-    JobId, JobName, JobType, Program, Registration, RunSpec, RunningExcess, ShardId, StartRequest, Token,
-    Usage, WorkMessage, WorkerCommand,
+    JobId, JobName, JobType, LiveUsage, Program, Registration, RunSpec, RunningExcess, ShardId, StartRequest,
+    Token, Usage, WorkMessage, WorkerCommand,
 };
 
 use crate::shim::until;
@@ -328,6 +328,54 @@ fn job_runs_with_its_environment_and_its_log_is_served() {
 }
 
 /// EXE-5, LOG-2: what it has written can be read while it runs; killed is told apart from failed.
+/// EXE-7: what an attempt uses is known while it runs, of its whole tree, also by a worker that has taken it over; and only while it
+/// runs.
+#[test]
+fn usage_is_served_while_the_job_runs() {
+    let (dir, mut owner) = (TempDir::new().unwrap(), Owner::new());
+    let executor = Executor::start(&owner, config(dir.path()));
+    let me = owner.hear_registration();
+    owner.welcome(&me, Vec::new());
+    let token = Token(4097);
+    let text = "import os, time\nheld = bytearray(b'x') * (50 << 20)\nos.fork()\n\
+        while time.process_time() < 0.3: pass\ntime.sleep(1000)";
+    owner.grant(&me, &spec(token, "python", text));
+    owner.hear_started(token);
+    let path = format!("/usage/{token}");
+    let used = |me: &Registration| {
+        until("its usage", || {
+            let (status, body) = get(&me.address, &path, KEY);
+            let usage: LiveUsage = match status.contains("200") {
+                true => serde_json::from_str(&body).unwrap(),
+                false => return None,
+            };
+            (usage.cpu_ms >= 500).then_some(usage)
+        })
+    };
+    let usage = used(&me);
+    assert_eq!((usage.processes, usage.peak_processes), (2, 2), "{usage:?}");
+    assert!(usage.memory_kib > 50 << 10 && usage.peak_memory_kib >= usage.memory_kib, "{usage:?}");
+    assert!(usage.duration_ms >= 300 && usage.written_kib.is_some(), "{usage:?}");
+    let (status, body) = get(&me.address, "/usage/8193", KEY);
+    assert!(status.contains("404") && body.contains("not_running"), "{status}: {body}");
+    assert!(get(&me.address, &path, "wrong").0.contains("401"));
+
+    owner.say_bytes(&me, br#"{"of_a_newer_version": {}}"#.to_vec());
+    executor.thread.join().unwrap().unwrap_err();
+    let executor = Executor::start(&owner, config(dir.path()));
+    let again = owner.hear_registration();
+    owner.welcome(&again, vec![token]);
+    owner.hear_started(token);
+    let later = used(&again);
+    assert!(later.duration_ms >= usage.duration_ms && later.processes == 2, "{later:?}");
+    owner.say(&again, &WorkMessage::Kill { token, grace_ms: 5_000 });
+    owner.hear_finished(token);
+    assert!(get(&again.address, &path, KEY).0.contains("404"), "it has ended");
+    executor.stop();
+    owner.say(&again, &WorkMessage::Recorded { token });
+    executor.join();
+}
+
 #[test]
 fn running_job_can_be_followed_and_killed() {
     let (dir, mut owner) = (TempDir::new().unwrap(), Owner::new());

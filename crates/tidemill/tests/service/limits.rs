@@ -124,3 +124,34 @@ fn group_bounds_what_its_jobs_may_name() {
     assert_eq!(text(&server.run(&["batch", "logs", &batch]).stdout), "64\n");
     assert_eq!(server.stop(), Some(0));
 }
+
+/// EXE-7: what a batch uses is known while it runs, by REST and by command, and says so where nothing runs.
+#[test]
+fn usage_of_a_running_batch_is_shown() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = start(dir.path());
+    server.apply(
+        "jobs:\n\
+        - name: busy\n  group: default\n  type: python\n\
+        \x20 command: |\n\
+        \x20   import time\n\
+        \x20   held = bytearray(b'x') * (50 << 20)\n\
+        \x20   while time.process_time() < 0.3: pass\n\
+        \x20   time.sleep(1000)\n",
+    );
+    let batch = run_job(&server, "default/busy");
+    let path = format!("/api/batches/{batch}/usage");
+    let usage = until("it has used something", || {
+        let (status, usage) = server.get(&path);
+        (status == 200 && usage["cpu_ms"].as_u64() >= Some(300)).then_some(usage)
+    });
+    let of = |field: &str| usage[field].as_u64().unwrap();
+    assert!(of("memory_kib") > 50 << 10 && of("peak_memory_kib") >= of("memory_kib"), "{usage}");
+    assert_eq!((of("processes"), of("peak_processes")), (1, 1), "{usage}");
+    let shown = server.json(&["batch", "usage", &batch]);
+    assert!(shown["duration_ms"].as_u64() >= usage["duration_ms"].as_u64(), "{shown}");
+    server.json(&["batch", "kill", &batch]);
+    ended(&server, &batch);
+    let (status, problem) = server.get(&path);
+    assert_eq!((status, problem["code"].as_str()), (404, Some("not_running")), "{problem}");
+}

@@ -1,6 +1,6 @@
 //! Batches, their attempts and their logs; bulk operations and reruns of them, and what they wait for outside.
 
-use tidemill_model::{Role, ThirdPartyReport, Why};
+use tidemill_model::{LiveUsage, Role, ThirdPartyReport, Why};
 
 use crate::call::{Call, Calls};
 use crate::routes::{
@@ -90,6 +90,13 @@ fn attempts_of(calls: Calls) -> Calls {
                 .fresh()
                 .gives::<LogPart>(),
             attempts::read,
+        )
+        .add(
+            Call::get("/api/batches/{id}/usage", "What a running batch uses now, by its worker")
+                .of_group(Role::Viewer)
+                .fresh()
+                .gives::<LiveUsage>(),
+            attempts::used,
         )
         .add(
             Call::get("/api/batches/{id}/log/download", "An attempt's whole log")
