@@ -26,6 +26,7 @@ mod job;
 mod leaving;
 mod levels;
 mod life;
+mod lives;
 mod moves;
 mod outputs;
 mod placement;

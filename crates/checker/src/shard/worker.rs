@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use jiff::SignedDuration;
 use tidemill_model::{
-    Actor, AttemptResult, BatchId, Command, GroupSettings, Incarnation, JobType, Level, ObservationCommand,
+    Actor, AttemptResult, BatchId, Command, GroupSettings, Incarnation, JobType, ObservationCommand,
     OnSilence, Reserved, Timestamp, WorkerCommand, WorkerEvent, WorkerId, WorkerLabel,
 };
 
@@ -15,9 +15,6 @@ use crate::findings::{Asked, At};
 
 /// How long something may still run on a worker after its last word; `None`: for ever.
 type Lease = Option<SignedDuration>;
-
-/// Lives of one worker that an owner at least knows as ended.
-const ENDED_LIVES: usize = 16;
 
 /// A worker that goes by these bounds. Before a group is known there are none.
 fn lease_of(settings: Option<&GroupSettings>) -> Lease {
@@ -41,7 +38,7 @@ fn longer(one: Lease, other: Lease) -> Lease {
 pub(super) struct Worker {
     pub(super) incarnation: Incarnation,
     /// The lives before it, the last ones, and where each was replaced.
-    ended_lives: Vec<(Incarnation, u64)>,
+    pub(super) ended_lives: Vec<(Incarnation, u64)>,
     pub(super) host: String,
     pub(super) slots: BTreeMap<JobType, u32>,
     pub(super) used: HashMap<JobType, u32>,
@@ -77,19 +74,6 @@ impl Worker {
     /// Whether something is assigned to it or runs there.
     pub(super) fn is_used(&self) -> bool {
         self.used.values().any(|used| *used > 0)
-    }
-
-    /// As seen from another life, or the same. Of a worker whose lease is over, and that holds nothing, an owner may know nothing.
-    fn lives_before(&self, life: &Incarnation, at: &At<'_>) -> Vec<(Incarnation, u64)> {
-        if self.expired && !self.is_used() {
-            return Vec::new();
-        }
-        let mut ended = self.ended_lives.clone();
-        if self.incarnation != *life {
-            ended.push((self.incarnation.clone(), at.offset));
-            ended.drain(..ended.len().saturating_sub(ENDED_LIVES));
-        }
-        ended
     }
 
     /// By any of which it may go.
@@ -238,22 +222,6 @@ impl Shard {
             said,
         };
         self.workers.insert(worker.clone(), now);
-    }
-
-    /// `worker_lives_follow`: what another life has replaced does not replace that.
-    fn no_life_comes_again(
-        &self,
-        at: &At<'_>,
-        (worker, life): (&WorkerId, &Incarnation),
-        ended: Option<Vec<(Incarnation, u64)>>,
-    ) -> Vec<(Incarnation, u64)> {
-        let mut ended = ended.unwrap_or_default();
-        let again = ended.iter().position(|(known, _)| known == life).map(|index| ended.remove(index));
-        if let Some((_, said)) = again.filter(|_| at.level.allows(Level::SEALED_REPORTS)) {
-            let why = format!("worker {worker} registers as {life}, a life that another one has replaced");
-            at.contradicts(Invariant::WorkerLivesFollow, why, &[said]);
-        }
-        ended
     }
 
     /// `worker_lives_follow`: unready and fit take turns.

@@ -40,8 +40,7 @@ pub(crate) struct Worker {
     pub(crate) unready: Option<Box<str>>,
     /// Its process was told to stop.
     pub(crate) leaving: bool,
-    /// The log has lost its end since it registered, so nobody knows what it runs: it has to register before anything else is heard
-    /// of it, or given to it.
+    /// The log has lost its end since it registered: it has to register before anything else is heard of it, or given to it.
     pub(crate) unheard: bool,
     pub(crate) lost: bool,
     /// People were warned that its lease is half over.
