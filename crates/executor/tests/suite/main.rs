@@ -4,7 +4,9 @@
 
 mod executor;
 mod external_work;
+mod killed_worker;
 mod limits;
 mod output;
 mod shim;
+mod site;
 mod stuck;
