@@ -7,10 +7,15 @@
 #[cfg(test)]
 mod corpus;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fs;
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+use super::SHIM;
+
+/// So many processes above one are looked at for a shim.
+const CLIMB_MAX: usize = 64;
 
 /// What `/proc/PID/stat` says about a process.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -73,6 +78,29 @@ pub(crate) fn ask_descendants(root: Pid, spared: Option<Pid>) {
     for (pid, stat) in asked {
         signal_process(pid, stat, &[Signal::TERM, Signal::CONT]);
     }
+}
+
+/// What stands behind `prefix` in the environments of living processes that have `wanted` there, too, and a shim above them.
+pub(crate) fn marked_below_shims(wanted: &str, prefix: &str) -> BTreeSet<String> {
+    let stats: HashMap<i32, Stat> = processes().into_iter().collect();
+    let is_below_shim = |mut pid: i32| {
+        (0..CLIMB_MAX).any(|_| {
+            pid = stats.get(&pid).map_or(0, |stat| stat.parent);
+            pid > 0
+                && fs::read(format!("/proc/{pid}/comm"))
+                    .is_ok_and(|name| name.trim_ascii() == SHIM.to_bytes())
+        })
+    };
+    let mut found = BTreeSet::new();
+    for (pid, _) in stats.iter().filter(|(_, stat)| !stat.zombie) {
+        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        let entries = || environment.split(|byte| *byte == 0);
+        if entries().any(|entry| entry == wanted.as_bytes()) && is_below_shim(*pid) {
+            let values = entries().filter_map(|entry| entry.strip_prefix(prefix.as_bytes()));
+            found.extend(values.filter_map(|value| String::from_utf8(value.to_vec()).ok()));
+        }
+    }
+    found
 }
 
 /// Signals every process whose environment has all of these: the tree of a shim that was itself killed. Gives the first of

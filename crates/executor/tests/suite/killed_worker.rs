@@ -13,16 +13,16 @@ use crate::executor::{name, spec};
 use crate::shim::{boottime_ms, is_alive, signal, until};
 use crate::site::{End, Site, WorkerProcess, processes_in};
 
-const TOKEN: Token = Token(4097);
+pub(crate) const TOKEN: Token = Token(4097);
 /// Says that it was begun, and ends with a code of its own when it may.
-const WAITS: &str = "echo >> runs; mkfifo go; read code < go; exit $code";
+pub(crate) const WAITS: &str = "echo >> runs; mkfifo go; read code < go; exit $code";
 
-fn record(attempt: &Path) -> Option<ExitRecord> {
+pub(crate) fn record(attempt: &Path) -> Option<ExitRecord> {
     AttemptDir::new(attempt).exit_record().unwrap()
 }
 
 /// Lets a job end that waits.
-fn go(site: &Site, token: Token) {
+pub(crate) fn go(site: &Site, token: Token) {
     let fifo = site.attempt(token).join("work").join("go");
     until("the job", || fifo.exists().then_some(()));
     fs::write(fifo, "3\n").unwrap();
@@ -34,7 +34,7 @@ fn parent_of(pid: i32) -> Option<u32> {
 }
 
 /// The server of shims of this worker.
-fn server_of(site: &Site, worker: &WorkerProcess) -> u32 {
+pub(crate) fn server_of(site: &Site, worker: &WorkerProcess) -> u32 {
     until("the server of shims", || {
         let mut found = processes_in(site.path()).into_iter();
         let (pid, _) = found.find(|(pid, command)| {

@@ -6,6 +6,7 @@ mod executor;
 mod external_work;
 mod killed_worker;
 mod limits;
+mod lost_shim;
 mod output;
 mod shim;
 mod site;
