@@ -194,4 +194,17 @@ mod tests {
         child.kill().unwrap();
         child.wait().unwrap();
     }
+    /// EXE-5: a number that was read of one process names another one by now: that gets no signal.
+    #[test]
+    fn later_process_of_the_same_number_gets_no_signal() {
+        use std::os::unix::process::ExitStatusExt as _;
+
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let id = i32::try_from(child.id()).unwrap();
+        let stat = stat_of(id).unwrap();
+        let earlier = Stat { started: stat.started - 1, ..stat };
+        assert!(!signal_process(id, earlier, &[Signal::KILL]));
+        assert!(signal_process(id, stat, &[Signal::TERM]));
+        assert_eq!(child.wait().unwrap().signal(), Some(15), "the first signal that it got");
+    }
 }

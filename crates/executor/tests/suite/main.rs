@@ -10,4 +10,5 @@ mod lost_shim;
 mod output;
 mod shim;
 mod site;
+mod strangers;
 mod stuck;
