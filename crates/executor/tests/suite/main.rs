@@ -7,6 +7,7 @@ mod external_work;
 mod killed_worker;
 mod limits;
 mod lost_shim;
+mod other_account;
 mod output;
 mod shim;
 mod site;

@@ -114,17 +114,25 @@ impl Site {
 
     /// How it ended, which the worker says again until that is recorded; it may have said that it started before.
     pub(crate) fn hear_end(&mut self, wanted: Token) -> End {
-        loop {
+        let [end] = self.hear_ends(&[wanted]);
+        end
+    }
+
+    /// How these ended, in whichever order the worker says it, and whether or not it has said that they started.
+    pub(crate) fn hear_ends<const N: usize>(&mut self, tokens: &[Token; N]) -> [End; N] {
+        let mut ends = BTreeMap::new();
+        while ends.len() < N {
             match self.owner.hear() {
-                Said::Worker(WorkerCommand::ReportStarted { token, .. }) if token == wanted => {}
+                Said::Worker(WorkerCommand::ReportStarted { token, .. }) if tokens.contains(&token) => {}
                 Said::Worker(WorkerCommand::ReportFinished { token, outcome, usage, .. })
-                    if token == wanted =>
+                    if tokens.contains(&token) =>
                 {
-                    return (outcome, usage);
+                    ends.insert(token, (outcome, usage));
                 }
-                other => panic!("not the end of {wanted}: {other:?}"),
+                other => panic!("not an end of {tokens:?}: {other:?}"),
             }
         }
+        tokens.each_ref().map(|token| ends[token].clone())
     }
 
     /// The end of an attempt is recorded. The next life of the worker says nothing of it, and after its stop no process of the
