@@ -13,6 +13,7 @@ use super::reap_orphan::{Life, Remains};
 use super::table::{Running, Unwatched};
 use super::{Checks, Job, Shared};
 use crate::data_dir::DataDir;
+use crate::limits::Tree;
 use crate::thread::Thread;
 use crate::worker::{Input, ProcessEnd};
 use crate::{Error, TypeConfig, environment, shim};
@@ -37,11 +38,13 @@ pub(crate) fn find_earlier(
     data: &DataDir,
     types: &BTreeMap<JobType, TypeConfig>,
     checks: &Checks,
+    groups: &Tree,
 ) -> Result<Earlier, Error> {
     let mut earlier = Earlier::default();
     let tokens = data.attempts.all_open()?.into_iter().chain(without_directory(data));
     for token in tokens.collect::<BTreeSet<_>>() {
-        let remains = Remains { dir: data.attempts.open(token), worker: data.worker.clone(), token };
+        let (dir, worker, groups) = (data.attempts.open(token), data.worker.clone(), groups.clone());
+        let remains = Remains { dir, worker, token, groups };
         let mut reported = None;
         let end = match remains.dir.try_lock() {
             Ok(None) => {

@@ -32,7 +32,7 @@ use crate::stderr;
 pub(crate) use order::Order;
 pub use order::{KillCause, Lease, News};
 pub(crate) use stuck::Stuck;
-pub(crate) use tree::{marked_below_shims, signal_by_environment};
+pub(crate) use tree::{kill_listed, marked_below_shims, signal_by_environment};
 
 /// The name of their processes.
 const SHIM: &CStr = c"tidemill-shim";

@@ -118,6 +118,17 @@ pub(crate) fn signal_by_environment(wanted: &[String], signals: &[Signal]) -> Op
     signalled.first().copied()
 }
 
+/// Kills the living processes of a list that the kernel keeps, if they are still in it. Gives the first of them.
+pub(crate) fn kill_listed(list: &dyn Fn() -> BTreeSet<i32>) -> Option<i32> {
+    let found: Vec<_> = list().into_iter().filter_map(|pid| Some((pid, stat_of(pid)?))).collect();
+    // One that was looked at, and is in the list after that, was of the list when it was looked at.
+    let still = list();
+    let killed = found.into_iter().filter(|(pid, stat)| {
+        !stat.zombie && still.contains(pid) && signal_process(*pid, *stat, &[Signal::KILL])
+    });
+    killed.map(|(pid, _)| pid).collect::<Vec<_>>().first().copied()
+}
+
 fn signal_process(pid: i32, stat: Stat, signals: &[Signal]) -> bool {
     let Some(handle) = Pid::from_raw(pid).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()) else {
         return false;

@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 use rustix::process::Signal;
 use tidemill_executor::{AttemptDir, ExitRecord, KillCause};
 use tidemill_model::{
-    AttemptResult, Command, GroupSettings, Registration, StartRight, Token, WorkMessage, WorkerCommand,
+    AttemptResult, Command, GroupSettings, LimitMeans, Limits, Registration, RunSpec, StartRight, Token,
+    WorkMessage, WorkerCommand,
 };
 
 use crate::executor::{name, spec};
-use crate::shim::{boottime_ms, is_alive, signal, until};
+use crate::shim::{HIDDEN, boottime_ms, is_alive, signal, until};
 use crate::site::{End, Site, WorkerProcess, processes_in};
 
 pub(crate) const TOKEN: Token = Token(4097);
@@ -84,6 +85,32 @@ fn tree_without_worker_server_and_shim_is_ended_by_the_next_worker() {
     let vanished = "its shim was killed, so how it ended is not known; nothing of it runs any more";
     assert_eq!((outcome.result, &*outcome.message, usage), (AttemptResult::Lost, vanished, None));
     assert_eq!(site.runs(TOKEN), 1);
+    site.record(worker, &again, &[TOKEN]);
+}
+
+/// EXE-5: the same where a process of it shows in no way whose it is, but by the control group of an attempt that has limits.
+#[test]
+fn process_that_hides_is_found_by_the_control_group_of_its_attempt() {
+    let mut site = Site::new();
+    let (worker, me) = site.begin(&[]);
+    assert_eq!(me.keeps.unwrap().processes, LimitMeans::ControlGroup, "this test runs as root");
+    let limits = Limits { processes: Some(64), ..Limits::default() };
+    let tree = format!("echo >> runs; echo $PPID > shim; {HIDDEN}; echo $$ > main; exec sleep 1000");
+    site.owner.grant(&me, &RunSpec { limits, ..spec(TOKEN, "shell", &tree) });
+    site.owner.hear_started(TOKEN);
+    let of_tree = ["main", "hidden"].map(|name| site.pid(TOKEN, name));
+    let environment = format!("/proc/{}/environ", of_tree[1]);
+    until("a process that hides", || fs::read(&environment).unwrap().is_empty().then_some(()));
+    let watchers = [worker.id(), server_of(&site, &worker), site.pid(TOKEN, "shim")];
+    watchers.into_iter().for_each(|pid| signal(pid, Signal::STOP));
+    watchers.into_iter().for_each(|pid| signal(pid, Signal::KILL));
+    worker.kill();
+    assert!(of_tree.into_iter().all(is_alive), "nobody ends it");
+
+    let (worker, again) = site.begin(&[TOKEN]);
+    let (outcome, _) = site.hear_end(TOKEN);
+    assert!(!of_tree.into_iter().any(is_alive));
+    assert_eq!(outcome.result, AttemptResult::Lost);
     site.record(worker, &again, &[TOKEN]);
 }
 

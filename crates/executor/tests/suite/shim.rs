@@ -311,7 +311,7 @@ fn daemon_left_behind_is_ended_before_the_end_is_told() {
 
 /// Leaves a process behind that shows in no way whose it is: its parents are gone, its session, directory and name are others, its
 /// environment is empty, and it has nothing open.
-const HIDDEN: &str = r#"python3 -c '
+pub(crate) const HIDDEN: &str = r#"python3 -c '
 import os
 if os.fork() == 0:
     os.setsid()
