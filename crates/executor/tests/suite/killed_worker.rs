@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{FlockOperation, flock};
 use rustix::process::Signal;
 use tidemill_executor::{AttemptDir, ExitRecord, KillCause};
 use tidemill_model::{
@@ -226,6 +227,9 @@ fn kill_under_way_binds_though_its_worker_is_killed() {
         worker.kill();
         if !is_soon {
             until("the end", || record(&attempt));
+            // Its shim is gone with its lock.
+            let directory = fs::File::open(&attempt).unwrap();
+            flock(&directory, FlockOperation::LockExclusive).unwrap();
         }
         let (worker, again) = site.begin(&[TOKEN]);
         assert_eq!(again.live, if is_soon { vec![TOKEN] } else { Vec::new() });
