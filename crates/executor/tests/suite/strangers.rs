@@ -12,32 +12,61 @@ use crate::shim::{is_alive, signal, until};
 use crate::site::Site;
 
 /// A process that is none of any attempt. Dropped, it ends.
-struct Stranger(Child);
+struct Stranger {
+    number: u32,
+    /// The same, or who has started it, and waits for it.
+    child: Child,
+}
+
+/// Starts a process of a number that is free, and waits for it. To set the number of the next process of the system instead would
+/// give those of other tests numbers that are waited for there.
+const STARTER: &str = r#"
+import ctypes, os, struct, sys
+number = (ctypes.c_int32 * 1)(int(sys.argv[1]))
+SIGCHLD, CLONE3 = 17, 435
+arguments = struct.pack("11Q", 0, 0, 0, 0, SIGCHLD, 0, 0, 0, ctypes.addressof(number), 1, 0)
+child = ctypes.CDLL(None).syscall(CLONE3, arguments, len(arguments))
+if child == 0: os.execv("/bin/sleep", ["sleep", "1000"])
+if child < 0: sys.exit(1)
+os.waitpid(child, 0)
+"#;
 
 impl Stranger {
     fn start(marks: &[(&str, &str)]) -> Self {
-        let marks = marks.iter().copied();
-        Self(Command::new("sleep").arg("1000").current_dir("/").envs(marks).spawn().unwrap())
+        let child = Self::command("sleep", marks).arg("1000").spawn().unwrap();
+        Self { number: child.id(), child }
     }
 
     /// With the number that another process had.
     fn with_number(number: u32, marks: &[(&str, &str)]) -> Self {
         until("a process of the same number", || {
-            // Others start processes at the same time.
-            fs::write("/proc/sys/kernel/ns_last_pid", (number - 1).to_string()).unwrap();
-            Some(Self::start(marks)).filter(|stranger| stranger.0.id() == number)
+            let number_is = number.to_string();
+            let mut child =
+                Self::command("python3", marks).args(["-c", STARTER, &number_is]).spawn().unwrap();
+            let command = format!("/proc/{number}/cmdline");
+            until("a process, or none", || {
+                let is_there = fs::read(&command).is_ok_and(|command| command == b"sleep\x001000\0");
+                (is_there || child.try_wait().unwrap().is_some()).then_some(())
+            });
+            child.try_wait().unwrap().is_none().then_some(Self { number, child })
         })
     }
 
+    fn command(program: &str, marks: &[(&str, &str)]) -> Command {
+        let mut command = Command::new(program);
+        command.current_dir("/").envs(marks.iter().copied());
+        command
+    }
+
     fn is_alive(&self) -> bool {
-        is_alive(self.0.id())
+        is_alive(self.number)
     }
 }
 
 impl Drop for Stranger {
     fn drop(&mut self) {
-        self.0.kill().unwrap();
-        self.0.wait().unwrap();
+        signal(self.number, Signal::KILL);
+        self.child.wait().unwrap();
     }
 }
 
