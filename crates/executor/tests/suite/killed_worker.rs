@@ -13,7 +13,7 @@ use tidemill_model::{
 
 use crate::executor::{name, spec};
 use crate::shim::{HIDDEN, boottime_ms, is_alive, signal, until};
-use crate::site::{End, Site, WorkerProcess, processes_in};
+use crate::site::{End, Site, WorkerProcess, halt, processes_in};
 
 pub(crate) const TOKEN: Token = Token(4097);
 /// Says that it was begun, and ends with a code of its own when it may.
@@ -73,7 +73,7 @@ fn tree_without_worker_server_and_shim_is_ended_by_the_next_worker() {
     let (shim, server) = (site.pid(TOKEN, "shim"), server_of(&site, &worker));
     // None of them sees another one end.
     let watchers = [worker.id(), server, shim];
-    watchers.into_iter().for_each(|pid| signal(pid, Signal::STOP));
+    watchers.into_iter().for_each(halt);
     [shim, server].into_iter().for_each(|pid| signal(pid, Signal::KILL));
     worker.kill();
     until("the end of the watchers", || (!watchers.into_iter().any(is_alive)).then_some(()));
@@ -103,7 +103,7 @@ fn process_that_hides_is_found_by_the_control_group_of_its_attempt() {
     let environment = format!("/proc/{}/environ", of_tree[1]);
     until("a process that hides", || fs::read(&environment).unwrap().is_empty().then_some(()));
     let watchers = [worker.id(), server_of(&site, &worker), site.pid(TOKEN, "shim")];
-    watchers.into_iter().for_each(|pid| signal(pid, Signal::STOP));
+    watchers.into_iter().for_each(halt);
     watchers.into_iter().for_each(|pid| signal(pid, Signal::KILL));
     worker.kill();
     assert!(of_tree.into_iter().all(is_alive), "nobody ends it");
@@ -119,7 +119,7 @@ fn process_that_hides_is_found_by_the_control_group_of_its_attempt() {
 fn killed_after_its_order(site: &mut Site) -> u32 {
     let (worker, me) = site.begin(&[]);
     let server = server_of(site, &worker);
-    signal(server, Signal::STOP);
+    halt(server);
     site.owner.grant(&me, &spec(TOKEN, "shell", WAITS));
     until("the order", || has_ordered_start(&worker, TOKEN).then_some(()));
     worker.kill();
@@ -252,7 +252,7 @@ fn worker_killed_in_a_report_reports_the_same_end_again() {
         site.run(&me, TOKEN, WAITS);
         let attempt = site.attempt(TOKEN);
         let before = if killed == "before its report" {
-            signal(worker.id(), Signal::STOP);
+            halt(worker.id());
             go(&site, TOKEN);
             until("the end", || record(&attempt));
             None
@@ -261,7 +261,7 @@ fn worker_killed_in_a_report_reports_the_same_end_again() {
             Some(site.hear_end(TOKEN))
         };
         if killed == "at the answer" {
-            signal(worker.id(), Signal::STOP);
+            halt(worker.id());
             site.owner.say(&me, &WorkMessage::Recorded { token: TOKEN });
         }
         worker.kill();
@@ -306,7 +306,7 @@ fn worker_that_stood_still_past_its_lease_starts_nothing_of_its_old_life() {
     let (asked, under_right, later) = (Token(8193), Token(12289), Token(16385));
     let request = site.owner.hear_request(&me, asked, &name("shell"));
 
-    signal(worker.id(), Signal::STOP);
+    halt(worker.id());
     let (incarnation, nonce) = (request.incarnation, request.nonce);
     let of_old = |token| Box::new(spec(token, "shell", WAITS));
     site.owner.say(&me, &WorkMessage::Granted { incarnation, nonce, spec: of_old(asked) });
@@ -353,10 +353,10 @@ fn start_that_is_obeyed_past_the_lease_starts_nothing() {
     let mut site = Site::new();
     let (worker, me) = begin_with_lease(&mut site);
     let server = server_of(&site, &worker);
-    signal(server, Signal::STOP);
+    halt(server);
     site.owner.grant(&me, &spec(TOKEN, "shell", WAITS));
     until("the order", || has_ordered_start(&worker, TOKEN).then_some(()));
-    signal(worker.id(), Signal::STOP);
+    halt(worker.id());
     outlast(short_lease().lease_ms);
     signal(server, Signal::CONT);
     let attempt: PathBuf = site.attempt(TOKEN);

@@ -10,7 +10,7 @@ use tidemill_model::{AttemptResult, Nonce, Registration, WorkMessage};
 use crate::executor::{name, spec};
 use crate::killed_worker::{TOKEN, WAITS, go};
 use crate::shim::{is_alive, signal, until};
-use crate::site::{Site, WorkerProcess};
+use crate::site::{Site, WorkerProcess, halt};
 
 /// A worker that is killed while this runs, and what the owner grants again.
 fn kill_worker_of(site: &mut Site, script: &str) -> (u32, u32) {
@@ -44,7 +44,7 @@ fn shim_that_stands_still_is_waited_for() {
     let (worker, me) = site.begin(&[]);
     site.run(&me, TOKEN, &format!("echo $PPID > shim; {WAITS}"));
     let shim = site.pid(TOKEN, "shim");
-    signal(shim, Signal::STOP);
+    halt(shim);
     worker.kill();
     let (worker, again) = site.begin(&[TOKEN]);
     assert_eq!(site.owner.heard_so_far(), [], "whether it runs is not known yet");

@@ -30,7 +30,7 @@ use tidemill_model::{
 };
 
 use crate::executor::{Owner, SHARD, config, spec};
-use crate::shim::{is_alive, until};
+use crate::shim::{is_alive, signal, until};
 
 /// Far above what anything here takes; reached only by a failure.
 const BOUND: Duration = Duration::from_secs(30);
@@ -175,6 +175,17 @@ impl Drop for Site {
 /// A number that stands in a file, once it is whole.
 pub(crate) fn number(file: &Path) -> u32 {
     until(&file.display().to_string(), || fs::read_to_string(file).ok()?.strip_suffix('\n')?.parse().ok())
+}
+
+/// Stops a process, and waits until none of its threads runs: one that is about to run does so until the signal is noticed.
+pub(crate) fn halt(pid: u32) {
+    signal(pid, Signal::STOP);
+    until("the halt", || {
+        let threads = fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+        let is_halted =
+            |thread: PathBuf| fs::read_to_string(thread.join("stat")).is_ok_and(|stat| stat.contains(") T "));
+        threads.flatten().all(|thread| is_halted(thread.path())).then_some(())
+    });
 }
 
 /// The processes that name this directory, or something below it: in their command line, in their environment, or as where they

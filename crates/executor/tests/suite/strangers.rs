@@ -9,7 +9,7 @@ use tidemill_model::{AttemptResult, Token};
 use crate::executor::log_of;
 use crate::killed_worker::{TOKEN, WAITS, go, server_of};
 use crate::shim::{is_alive, signal, until};
-use crate::site::Site;
+use crate::site::{Site, halt};
 
 /// A process that is none of any attempt. Dropped, it ends.
 struct Stranger {
@@ -48,7 +48,7 @@ impl Stranger {
                 let is_there = fs::read(&command).is_ok_and(|command| command == b"sleep\x001000\0");
                 (is_there || child.try_wait().unwrap().is_some()).then_some(())
             });
-            child.try_wait().unwrap().is_none().then_some(Self { number, child })
+            child.try_wait().unwrap().is_none().then(|| Self { number, child })
         })
     }
 
@@ -79,7 +79,7 @@ fn later_processes_with_the_numbers_of_an_attempt_are_left_alone() {
     site.run(&me, TOKEN, "echo >> runs; echo $PPID > shim; echo $$ > main; exec sleep 1000");
     let (main, shim) = (site.pid(TOKEN, "main"), site.pid(TOKEN, "shim"));
     let all = [server_of(&site, &worker), shim, main, worker.id()];
-    all.into_iter().for_each(|pid| signal(pid, Signal::STOP));
+    all.into_iter().for_each(halt);
     all.into_iter().for_each(|pid| signal(pid, Signal::KILL));
     worker.kill();
     site.expect_nothing_left();
