@@ -13,7 +13,7 @@ use tidemill_model::{
 
 use crate::executor::{name, spec};
 use crate::shim::{HIDDEN, boottime_ms, is_alive, signal, until};
-use crate::site::{End, Site, WorkerProcess, halt, processes_in};
+use crate::site::{End, Site, WorkerProcess, halt, parent_of, processes_in};
 
 pub(crate) const TOKEN: Token = Token(4097);
 /// Says that it was begun, and ends with a code of its own when it may.
@@ -28,11 +28,6 @@ pub(crate) fn go(site: &Site, token: Token) {
     let fifo = site.attempt(token).join("work").join("go");
     until("the job", || fifo.exists().then_some(()));
     fs::write(fifo, "3\n").unwrap();
-}
-
-fn parent_of(pid: i32) -> Option<u32> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()
 }
 
 /// The server of shims of this worker.

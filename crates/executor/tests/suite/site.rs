@@ -135,8 +135,8 @@ impl Site {
         tokens.each_ref().map(|token| ends[token].clone())
     }
 
-    /// The end of an attempt is recorded. The next life of the worker says nothing of it, and after its stop no process of the
-    /// whole site is left.
+    /// The ends of these attempts are recorded. No process is left then but the worker and its server of shims; the next life of the
+    /// worker says nothing of them, and after its stop none is left at all.
     pub(crate) fn record(&mut self, worker: WorkerProcess, me: &Registration, tokens: &[Token]) {
         for token in tokens {
             self.owner.say(me, &WorkMessage::Recorded { token: *token });
@@ -144,6 +144,11 @@ impl Site {
             let attempt = self.attempt(*token);
             until("the end on record", || (ended.exists() || !attempt.exists()).then_some(()));
         }
+        let is_of_worker =
+            |pid: &i32| u32::try_from(*pid) == Ok(worker.id()) || parent_of(*pid) == Some(worker.id());
+        until("the end of all but the worker", || {
+            processes_in(self.path()).keys().all(is_of_worker).then_some(())
+        });
         worker.stop();
         // A report that was under way when its end was recorded.
         while !self.owner.heard_so_far().is_empty() {
@@ -175,6 +180,11 @@ impl Drop for Site {
 /// A number that stands in a file, once it is whole.
 pub(crate) fn number(file: &Path) -> u32 {
     until(&file.display().to_string(), || fs::read_to_string(file).ok()?.strip_suffix('\n')?.parse().ok())
+}
+
+pub(crate) fn parent_of(pid: i32) -> Option<u32> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()
 }
 
 /// Stops a process, and waits until none of its threads runs: one that is about to run does so until the signal is noticed.
@@ -300,8 +310,9 @@ impl Bridge {
         let (log, into) = (Arc::clone(&self.log), self.into);
         thread::spawn(move || {
             let producer = log.producer().unwrap();
-            let lines = BufReader::new(socket).split(b'\n').map_while(Result::ok);
-            for line in lines {
+            let (mut socket, mut line) = (BufReader::new(socket), Vec::new());
+            // Of one that was killed, the last line may be cut: its log had it, and nobody else.
+            while socket.read_until(b'\n', &mut line).is_ok() && line.pop() == Some(b'\n') {
                 let tab = line.iter().position(|byte| *byte == b'\t').unwrap();
                 let (key, value) = (&line[..tab], line[tab + 1..].to_vec());
                 let partition = match into {
@@ -309,6 +320,7 @@ impl Bridge {
                     _ => partition_of_key(std::str::from_utf8(key).unwrap(), PARTITIONS),
                 };
                 append_wait(&*producer, into, partition, key, value, BOUND).unwrap();
+                line.clear();
             }
             end();
         })
