@@ -72,9 +72,17 @@ pub(crate) fn places(program: &str, path: &str) -> Vec<PathBuf> {
     }
 }
 
+/// Stands before the token of an attempt.
+pub(crate) const TOKEN_MARK: &str = "TIDEMILL_TOKEN=";
+
 /// What only the processes of this attempt have: tokens are unique within one site, and a host may serve two.
 pub(crate) fn marks(worker: &WorkerId, token: Token) -> [String; 2] {
-    [format!("TIDEMILL_WORKER={worker}"), format!("TIDEMILL_TOKEN={token}")]
+    [mark(worker), format!("{TOKEN_MARK}{token}")]
+}
+
+/// What the processes of all attempts of this worker have.
+pub(crate) fn mark(worker: &WorkerId) -> String {
+    format!("TIDEMILL_WORKER={worker}")
 }
 
 /// What work carries that an attempt starts elsewhere: tokens are unique within one site, and a cluster may serve several. The same

@@ -8,6 +8,7 @@
 //!
 //! Version 1 has a tree for each of them, version 2 one for all.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -269,6 +270,21 @@ pub(crate) fn leave(tree: &Tree) {
         let _ = fs::remove_dir(dir.join(SHIMS));
         let _ = fs::remove_dir(dir);
     }
+}
+
+/// The processes in the group of this attempt, and in those that it has made below; none where it has no group.
+pub(crate) fn members(tree: &Tree, token: Token) -> BTreeSet<i32> {
+    let mut found = BTreeSet::new();
+    let mut left: Vec<PathBuf> =
+        tree.below(&token.to_string()).dirs().into_iter().map(Path::to_owned).collect();
+    while let Some(dir) = left.pop() {
+        let listed = fs::read_to_string(dir.join("cgroup.procs")).unwrap_or_default();
+        found.extend(listed.lines().filter_map(|line| line.parse::<i32>().ok()));
+        let below = fs::read_dir(dir).into_iter().flatten().flatten();
+        let groups = below.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+        left.extend(groups.map(|entry| entry.path()));
+    }
+    found
 }
 
 /// Removes the group that a dead shim left of this attempt, if there is one and nothing is in it.

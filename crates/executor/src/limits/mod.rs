@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use tidemill_model::{GroupLimits, LimitMeans, Limits, LimitsKept};
 
 pub use group::{Place, Tree, Version};
-pub(crate) use group::{leave, remove, sweep};
+pub(crate) use group::{leave, members, remove, sweep};
 pub(crate) use guard::{Guard, protect_shim};
 pub(crate) use meter::used;
 

@@ -1,7 +1,7 @@
 //! EXE-10: attempts of an earlier life of the worker: those that run on are taken over, of the others it is learned how they
 //! ended.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,9 +13,10 @@ use super::reap_orphan::{Life, Remains};
 use super::table::{Running, Unwatched};
 use super::{Checks, Job, Shared};
 use crate::data_dir::DataDir;
+use crate::limits::Tree;
 use crate::thread::Thread;
 use crate::worker::{Input, ProcessEnd};
-use crate::{Error, TypeConfig};
+use crate::{Error, TypeConfig, environment, shim};
 
 /// Between two rounds. A shim listens once it notices that its worker is gone.
 const AGAIN: Duration = Duration::from_millis(20);
@@ -37,10 +38,13 @@ pub(crate) fn find_earlier(
     data: &DataDir,
     types: &BTreeMap<JobType, TypeConfig>,
     checks: &Checks,
+    groups: &Tree,
 ) -> Result<Earlier, Error> {
     let mut earlier = Earlier::default();
-    for token in data.attempts.all_open()? {
-        let remains = Remains { dir: data.attempts.open(token), worker: data.worker.clone(), token };
+    let tokens = data.attempts.all_open()?.into_iter().chain(without_directory(data));
+    for token in tokens.collect::<BTreeSet<_>>() {
+        let (dir, worker, groups) = (data.attempts.open(token), data.worker.clone(), groups.clone());
+        let remains = Remains { dir, worker, token, groups };
         let mut reported = None;
         let end = match remains.dir.try_lock() {
             Ok(None) => {
@@ -75,6 +79,14 @@ pub(crate) fn find_earlier(
         earlier.found.extend(reported);
     }
     Ok(earlier)
+}
+
+/// EXE-8: attempts that run, and whose directory somebody has moved or removed: the owner hears of each that it is lost, and may start
+/// another one.
+fn without_directory(data: &DataDir) -> impl Iterator<Item = Token> {
+    let marked = shim::marked_below_shims(&environment::mark(&data.worker), environment::TOKEN_MARK);
+    let tokens = marked.into_iter().filter_map(|token| token.parse::<Token>().ok());
+    tokens.filter(|token| data.attempts.find(*token).is_none())
 }
 
 /// Takes over the attempts whose shims live. Orders to them are kept until they hear.

@@ -192,7 +192,8 @@ impl Shared {
     /// Its shim is gone, and has not said how it ended.
     fn reap_orphan(&self, token: Token, life: Life) {
         let dir = self.setup.attempts.open(token);
-        let remains = reap_orphan::Remains { dir, worker: self.setup.worker.clone(), token };
+        let (worker, groups) = (self.setup.worker.clone(), self.setup.groups.tree.clone());
+        let remains = reap_orphan::Remains { dir, worker, token, groups };
         let stuck = |process: &str| self.tell(vec![Input::Stuck { token, process: process.to_owned() }]);
         let end = remains.learn_end(life, &stuck);
         limits::remove(&self.setup.groups.tree, token);

@@ -9,10 +9,11 @@ use rustix::process::Signal;
 use tidemill_model::{JobType, Token, WorkerId};
 
 use crate::attempt_dir::AttemptDir;
+use crate::limits::Tree;
 use crate::machine::boottime_ms;
 use crate::shim::Stuck;
 use crate::worker::{Input, ProcessEnd};
-use crate::{TypeConfig, disk, environment, external_work, shim};
+use crate::{TypeConfig, disk, environment, external_work, limits, shim};
 
 /// Between two looks at what a killed shim left behind.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
@@ -33,6 +34,8 @@ pub(super) struct Remains {
     pub(super) dir: AttemptDir,
     pub(super) worker: WorkerId,
     pub(super) token: Token,
+    /// Where its control group is, if it has one.
+    pub(super) groups: Tree,
 }
 
 impl Remains {
@@ -91,12 +94,11 @@ impl Remains {
     }
 
     /// The shim was killed. The server of shims has ended what it watched over, before it gave up the lock, unless the server
-    /// was killed too: then it is found by its environment. A process that
-    /// has put on another one is not found then: that is the weakness of having no cgroup.
+    /// was killed too: then it is found by its environment, or in the control group of the attempt. A process that
+    /// has put on another environment, of an attempt without limits, is not found then: that is the weakness of having no cgroup.
     fn end_leftovers(&self, tell: &dyn Fn(&str)) {
-        let marks = environment::marks(&self.worker, self.token);
         let mut stuck = Stuck::default();
-        while let Some(left) = shim::signal_by_environment(&marks, &[Signal::KILL]) {
+        while let Some(left) = self.kill_leftovers() {
             if let Some(process) = stuck.lives_on(left, boottime_ms()) {
                 tell(process);
             }
@@ -106,12 +108,19 @@ impl Remains {
 
     /// Whether nothing is left.
     fn end_leftovers_soon(&self) -> bool {
-        let marks = environment::marks(&self.worker, self.token);
         (0..LOOKS_AT_START).any(|look| {
             if look > 0 {
                 thread::sleep(LOOK_AGAIN);
             }
-            shim::signal_by_environment(&marks, &[Signal::KILL]).is_none()
+            self.kill_leftovers().is_none()
         })
+    }
+
+    /// Gives the first process that was left.
+    fn kill_leftovers(&self) -> Option<i32> {
+        let marked =
+            shim::signal_by_environment(&environment::marks(&self.worker, self.token), &[Signal::KILL]);
+        let grouped = shim::kill_listed(&|| limits::members(&self.groups, self.token));
+        marked.or(grouped)
     }
 }

@@ -43,7 +43,7 @@ pub(super) fn run(
     }
     let Some(marker) = dir.mark_started()? else { return Ok(Code::StartedBefore) };
     let begun = Instant::now();
-    let mut line = Line::new(directory, worker.try_clone()?);
+    let mut line = Line::new(directory, dir.path(), worker.try_clone()?);
     let mut guard = Guard::begin(spec.limits.as_deref(), dir.name());
     let mut elsewhere = None;
     let mut record = if is_over(spec.lease) {

@@ -7,11 +7,14 @@
 //! ```
 //! It listens when that is needed, so a start costs nothing more. Until somebody comes, lease and limit hold as
 //! before. A thread makes the socket, since the disk may hang, and what keeps the deadlines must not wait for it.
-//! A control socket that cannot be made is tried again. A shim whose directory is gone can never be found, and ends its job.
+//! A control socket that cannot be made is tried again. A shim whose directory is gone, or elsewhere, can never be found, and ends its
+//! job.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io;
 use std::io::ErrorKind::{ConnectionAborted, Interrupted, WouldBlock};
+use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
@@ -40,6 +43,8 @@ const NO_WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 pub(super) struct Line<'a> {
     /// The attempt's directory, which the shim has locked.
     directory: &'a File,
+    /// Where it was when the shim began.
+    path: &'a Path,
     worker: Option<UnixStream>,
     control: Option<Control>,
     look: Option<Look>,
@@ -70,18 +75,22 @@ enum Found {
 }
 
 impl Look {
-    fn begin(directory: &File, inode: Option<u64>, begun_at_ms: u64) -> io::Result<Self> {
-        let directory = directory.try_clone()?;
+    fn begin(line: &Line<'_>, begun_at_ms: u64) -> io::Result<Self> {
+        let (directory, path) = (line.directory.try_clone()?, line.path.to_owned());
+        let inode = line.control.as_ref().map(|control| control.inode);
         let (tell, found) = sync_channel(1);
         // Who does not wait for it any more is ending.
-        let look = move || drop(tell.send(find(&directory, inode)));
+        let look = move || drop(tell.send(find(&directory, &path, inode)));
         Builder::new().name("control".to_owned()).spawn(look)?;
         Ok(Self { found, begun_at_ms })
     }
 }
 
 /// Sees to it that the socket is there.
-fn find(directory: &File, inode: Option<u64>) -> Found {
+fn find(directory: &File, attempt: &Path, inode: Option<u64>) -> Found {
+    if is_elsewhere(directory, attempt) {
+        return Found::NotMade { is_lost: true };
+    }
     let path = control_in(directory);
     let is_there = |inode| fs::symlink_metadata(&path).is_ok_and(|found| found.ino() == inode);
     if inode.is_some_and(is_there) {
@@ -91,6 +100,20 @@ fn find(directory: &File, inode: Option<u64>) -> Found {
         Ok(control) => Found::Made(control),
         Err(_) => Found::NotMade { is_lost: directory.metadata().is_ok_and(|found| found.nlink() == 0) },
     }
+}
+
+/// Whether the attempt's directory is somewhere by now where no worker looks. Where everything above it was moved, a worker may look
+/// there.
+fn is_elsewhere(directory: &File, attempt: &Path) -> bool {
+    let Ok(own) = directory.metadata() else { return false };
+    if fs::metadata(attempt).is_ok_and(|there| (there.dev(), there.ino()) == (own.dev(), own.ino())) {
+        return false;
+    }
+    let names = |path: &Path| {
+        [path.file_name(), path.parent().and_then(Path::file_name)].map(|name| name.map(OsStr::to_owned))
+    };
+    let place = fs::read_link(format!("/proc/self/fd/{}", directory.as_raw_fd()));
+    place.is_ok_and(|place| names(&place) != names(attempt))
 }
 
 impl Control {
@@ -108,8 +131,9 @@ impl Control {
 }
 
 impl<'a> Line<'a> {
-    pub(super) fn new(directory: &'a File, worker: UnixStream) -> Self {
-        Self { directory, worker: Some(worker), control: None, look: None, look_at_ms: 0, is_deaf: false }
+    pub(super) fn new(directory: &'a File, path: &'a Path, worker: UnixStream) -> Self {
+        let worker = Some(worker);
+        Self { directory, path, worker, control: None, look: None, look_at_ms: 0, is_deaf: false }
     }
 
     /// What is to be waited for: the next order, or the next worker.
@@ -165,8 +189,7 @@ impl<'a> Line<'a> {
         }
         let Some(look) = &self.look else {
             self.is_deaf = false;
-            let inode = self.control.as_ref().map(|control| control.inode);
-            self.look = Look::begin(self.directory, inode, now_ms).ok();
+            self.look = Look::begin(self, now_ms).ok();
             // Where there is no room for a thread, there may be some later.
             self.look_at_ms = now_ms.saturating_add(self.look.as_ref().map_or(LOOK_MS, |_| *WAIT_MS.start()));
             return true;

@@ -22,6 +22,7 @@ mod stuck;
 mod tree;
 mod watch;
 
+use std::ffi::CStr;
 use std::path::Path;
 
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
@@ -31,7 +32,10 @@ use crate::stderr;
 pub(crate) use order::Order;
 pub use order::{KillCause, Lease, Located, News};
 pub(crate) use stuck::Stuck;
-pub(crate) use tree::signal_by_environment;
+pub(crate) use tree::{kill_listed, marked_below_shims, signal_by_environment};
+
+/// The name of their processes.
+const SHIM: &CStr = c"tidemill-shim";
 
 /// What a shim says by its exit code.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -54,7 +58,7 @@ pub fn shim_main(dir: &Path) -> i32 {
     let hidden = set_dumpable_behavior(DumpableBehavior::NotDumpable);
     debug_assert!(hidden.is_ok(), "the value is known to the kernel");
     // The worker starts it by a link, whose name would be that of the process.
-    let named = nix::sys::prctl::set_name(c"tidemill-shim");
+    let named = nix::sys::prctl::set_name(SHIM);
     debug_assert!(named.is_ok(), "the name is short");
     match server::close_inherited().and_then(|()| server::serve(dir)) {
         Ok(()) => 0,

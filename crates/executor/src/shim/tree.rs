@@ -7,10 +7,15 @@
 #[cfg(test)]
 mod corpus;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fs;
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+use super::SHIM;
+
+/// So many processes above one are looked at for a shim.
+const CLIMB_MAX: usize = 64;
 
 /// What `/proc/PID/stat` says about a process.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -75,6 +80,29 @@ pub(crate) fn ask_descendants(root: Pid, spared: Option<Pid>) {
     }
 }
 
+/// What stands behind `prefix` in the environments of living processes that have `wanted` there, too, and a shim above them.
+pub(crate) fn marked_below_shims(wanted: &str, prefix: &str) -> BTreeSet<String> {
+    let stats: HashMap<i32, Stat> = processes().into_iter().collect();
+    let is_below_shim = |mut pid: i32| {
+        (0..CLIMB_MAX).any(|_| {
+            pid = stats.get(&pid).map_or(0, |stat| stat.parent);
+            pid > 0
+                && fs::read(format!("/proc/{pid}/comm"))
+                    .is_ok_and(|name| name.trim_ascii() == SHIM.to_bytes())
+        })
+    };
+    let mut found = BTreeSet::new();
+    for (pid, _) in stats.iter().filter(|(_, stat)| !stat.zombie) {
+        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        let entries = || environment.split(|byte| *byte == 0);
+        if entries().any(|entry| entry == wanted.as_bytes()) && is_below_shim(*pid) {
+            let values = entries().filter_map(|entry| entry.strip_prefix(prefix.as_bytes()));
+            found.extend(values.filter_map(|value| String::from_utf8(value.to_vec()).ok()));
+        }
+    }
+    found
+}
+
 /// Signals every process whose environment has all of these: the tree of a shim that was itself killed. Gives the first of
 /// them.
 pub(crate) fn signal_by_environment(wanted: &[String], signals: &[Signal]) -> Option<i32> {
@@ -88,6 +116,17 @@ pub(crate) fn signal_by_environment(wanted: &[String], signals: &[Signal]) -> Op
     let signalled: Vec<i32> =
         found.filter(|(pid, stat)| signal_process(*pid, *stat, signals)).map(|(pid, _)| pid).collect();
     signalled.first().copied()
+}
+
+/// Kills the living processes of a list that the kernel keeps, if they are still in it. Gives the first of them.
+pub(crate) fn kill_listed(list: &dyn Fn() -> BTreeSet<i32>) -> Option<i32> {
+    let found: Vec<_> = list().into_iter().filter_map(|pid| Some((pid, stat_of(pid)?))).collect();
+    // One that was looked at, and is in the list after that, was of the list when it was looked at.
+    let still = list();
+    let killed = found.into_iter().filter(|(pid, stat)| {
+        !stat.zombie && still.contains(pid) && signal_process(*pid, *stat, &[Signal::KILL])
+    });
+    killed.map(|(pid, _)| pid).collect::<Vec<_>>().first().copied()
 }
 
 fn signal_process(pid: i32, stat: Stat, signals: &[Signal]) -> bool {
@@ -165,5 +204,18 @@ mod tests {
         assert!(!descendants(me, pid).iter().any(|(pid, _)| *pid == id), "it is spared");
         child.kill().unwrap();
         child.wait().unwrap();
+    }
+    /// EXE-5: a number that was read of one process names another one by now: that gets no signal.
+    #[test]
+    fn later_process_of_the_same_number_gets_no_signal() {
+        use std::os::unix::process::ExitStatusExt as _;
+
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let id = i32::try_from(child.id()).unwrap();
+        let stat = stat_of(id).unwrap();
+        let earlier = Stat { started: stat.started - 1, ..stat };
+        assert!(!signal_process(id, earlier, &[Signal::KILL]));
+        assert!(signal_process(id, stat, &[Signal::TERM]));
+        assert_eq!(child.wait().unwrap().signal(), Some(15), "the first signal that it got");
     }
 }

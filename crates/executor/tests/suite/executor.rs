@@ -26,10 +26,10 @@ use crate::shim::until;
 
 /// Far above what anything here takes; reached only by a failure.
 const BOUND: Duration = Duration::from_secs(30);
-const SHARD: ShardId = ShardId(1);
+pub(crate) const SHARD: ShardId = ShardId(1);
 const KEY: &str = "the logs key of a test";
 
-fn name<T: TryFrom<&'static str>>(text: &'static str) -> T
+pub(crate) fn name<T: TryFrom<&'static str>>(text: &'static str) -> T
 where
     T::Error: std::fmt::Debug,
 {
@@ -46,6 +46,11 @@ pub(crate) struct Owner {
 impl Owner {
     pub(crate) fn new() -> Self {
         Self::on(Arc::new(MemoryLog::new(4)))
+    }
+
+    /// What it shares with workers.
+    pub(crate) fn log(&self) -> Arc<dyn Log> {
+        Arc::clone(&self.log)
     }
 
     fn on(log: Arc<dyn Log>) -> Self {
@@ -139,7 +144,7 @@ impl Owner {
         self.say_bytes(to, serde_json::to_vec(message).unwrap());
     }
 
-    fn say_bytes(&self, to: &Registration, value: Vec<u8>) {
+    pub(crate) fn say_bytes(&self, to: &Registration, value: Vec<u8>) {
         let partition = partition_of_key(to.worker.as_str(), self.log.partitions(Topic::Work));
         let key = to.worker.as_str().as_bytes();
         append_wait(&*self.log.producer().unwrap(), Topic::Work, partition, key, value, BOUND).unwrap();
@@ -151,7 +156,12 @@ impl Owner {
         self.say(to, &WorkMessage::Registered { incarnation, shard: SHARD, settings, granted });
     }
 
-    fn hear_request(&mut self, to: &Registration, token: Token, job_type: &JobType) -> StartRequest {
+    pub(crate) fn hear_request(
+        &mut self,
+        to: &Registration,
+        token: Token,
+        job_type: &JobType,
+    ) -> StartRequest {
         let (worker, job_type) = (to.worker.clone(), job_type.clone());
         self.say(to, &WorkMessage::Assigned { worker, token, job_type, checks: Vec::new() });
         match self.hear() {
@@ -260,7 +270,7 @@ fn get(address: &str, path: &str, key: &str) -> (String, String) {
     (head.lines().next().unwrap().to_owned(), body.to_owned())
 }
 
-fn log_of(registration: &Registration, token: Token, query: &str) -> serde_json::Value {
+pub(crate) fn log_of(registration: &Registration, token: Token, query: &str) -> serde_json::Value {
     let (status, body) = get(&registration.address, &format!("/logs/{token}{query}"), KEY);
     assert!(status.contains("200"), "{status}: {body}");
     serde_json::from_str(&body).unwrap()

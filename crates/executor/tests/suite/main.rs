@@ -4,7 +4,12 @@
 
 mod executor;
 mod external_work;
+mod killed_worker;
 mod limits;
+mod lost_shim;
+mod other_account;
 mod output;
 mod shim;
+mod site;
+mod strangers;
 mod stuck;

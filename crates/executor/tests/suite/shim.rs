@@ -309,6 +309,76 @@ fn daemon_left_behind_is_ended_before_the_end_is_told() {
     assert!(!is_alive(daemon));
 }
 
+/// Leaves a process behind that shows in no way whose it is: its parents are gone, its session, directory and name are others, its
+/// environment is empty, and it has nothing open.
+pub(crate) const HIDDEN: &str = r#"python3 -c '
+import os
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        with open("hidden.new", "w") as file: file.write(f"{os.getpid()}\n")
+        os.rename("hidden.new", "hidden")
+        os.chdir("/")
+        os.closerange(0, 65536)
+        os.execve("/bin/sleep", ["[kworker/0:1]", "1000"], {})
+    os._exit(0)
+'"#;
+
+/// The number of the process that hides, once it does, below its shim.
+fn hidden(attempt: &Attempt) -> u32 {
+    let (hidden, shim) = (attempt.pid("hidden"), attempt.pid("shim"));
+    let place = PathBuf::from(format!("/proc/{hidden}"));
+    until("a process that hides", || {
+        let stat = fs::read_to_string(place.join("stat")).unwrap();
+        let fields: Vec<&str> = stat.rsplit_once(") ").unwrap().1.split(' ').collect();
+        let shim = shim.to_string();
+        // Its shim leads the session of the job.
+        let is_apart = fields[1] == shim && fields[3] != shim;
+        let is_bare = fs::read(place.join("environ")).unwrap().is_empty()
+            && fs::read(place.join("cmdline")).unwrap() == b"[kworker/0:1]\x001000\0"
+            && fs::read_link(place.join("cwd")).unwrap().as_os_str() == "/"
+            && fs::read_dir(place.join("fd")).unwrap().count() == 0;
+        (is_apart && is_bare).then_some(())
+    });
+    hidden
+}
+
+/// EXE-5: a process that hides ends with its attempt, before its end is told, whatever ends it.
+#[test]
+fn process_that_hides_ends_with_its_attempt() {
+    let script_of = |tail: &str| script(&format!("echo $PPID > shim; mkfifo go; {HIDDEN}; {tail}"));
+    type Ending = (&'static str, fn(&mut Attempt), (Option<i32>, Option<KillCause>));
+    let endings: [Ending; 4] = [
+        ("itself", |attempt| fs::write(attempt.path("work/go"), "5\n").unwrap(), (Some(5), None)),
+        ("a kill", |attempt| attempt.order("kill 10000 asked"), (None, Some(KillCause::Asked))),
+        (
+            "its lease",
+            |attempt| attempt.order(&format!("lease {} {}", boottime_ms() + 10, boottime_ms() + 60_000)),
+            (None, Some(KillCause::Lease)),
+        ),
+        (
+            "TERM to its shim",
+            |attempt| signal(attempt.pid("shim"), Signal::TERM),
+            (None, Some(KillCause::WorkerStopped)),
+        ),
+    ];
+    for (name, end, expected) in endings {
+        let mut attempt = Attempt::start(&script_of("read code < go; exit $code"));
+        let hidden = hidden(&attempt);
+        end(&mut attempt);
+        let record = attempt.end();
+        assert_eq!((record.exit_code, record.kill_cause), expected, "{name}");
+        assert!(!PathBuf::from(format!("/proc/{hidden}")).exists(), "{name}");
+    }
+    // A killed shim tells nothing; its worker hears that it is gone once nothing is left.
+    let attempt = Attempt::start(&script_of("exec sleep 1000"));
+    let hidden = hidden(&attempt);
+    signal(attempt.pid("shim"), Signal::KILL);
+    assert_eq!(hear_all(&attempt.worker), [News::Started]);
+    assert!(!PathBuf::from(format!("/proc/{hidden}")).exists());
+    assert_eq!(attempt.record(), None);
+}
+
 /// EXE-5
 #[test]
 fn kill_ends_the_whole_tree() {
