@@ -48,7 +48,8 @@ impl Shard {
     pub(super) fn may_leave(&self, at: &At<'_>, held: &Assignment, is_granted: bool) -> bool {
         let Some(known) = self.workers.get(&held.worker) else { return false };
         // Also where its next life has registered before what it held was taken back.
-        let has_left = known.left.is_some_and(|left| held.said < left);
+        // One record may say all of it.
+        let has_left = known.left.is_some_and(|left| held.said <= left);
         has_left || if is_granted { !matches!(at.asked, Asked::Owner) } else { known.leaving }
     }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use tidemill_checker::Invariant;
-use tidemill_model::Event;
+use tidemill_model::{Event, Outcome, Source};
 
 use crate::kit::{
     Case, History, assigned, batch_id, case, ended, event, finished, granted, kill, killed_by, registered,
@@ -108,6 +108,15 @@ fn again(history: &History, tok: u64) -> History {
     history.timer([due, assigned(1, tok, "w", 2)]).command([granted(1, tok, "w", "j")])
 }
 
+/// One record says that a worker is assigned, stops or does not, and comes again, and that the assignment goes back for its stop.
+fn all_at_once(stops: bool) -> History {
+    let stop = if stops { vec![of("leaving", "i"), of("left", "i")] } else { Vec::new() };
+    let back = returned(1, 1, "w", json!("worker_leaving"));
+    let again = registered("w", "j", 4);
+    let events = [vec![assigned(1, 1, "w", 1)], stop, vec![again, back]].concat();
+    waiting().raised(3).causes([(Source::Timer, Outcome::Done, events)])
+}
+
 fn departures() -> Vec<Case> {
     let rule = Invariant::WorkerLivesFollow;
     let leaving = || waiting().raised(3).command([of("leaving", "i")]);
@@ -140,6 +149,12 @@ fn departures() -> Vec<Case> {
             "it has left, and an attempt runs there",
             running().raised(3).command([of("leaving", "i")]),
             running().raised(3).command([of("leaving", "i"), of("left", "i")]),
+        ),
+        case(
+            Invariant::OnlyAllowedTransitions,
+            "an assignment comes back from a worker that has not left, all in one record",
+            all_at_once(true),
+            all_at_once(false),
         ),
         case(
             Invariant::OnlyAllowedTransitions,
