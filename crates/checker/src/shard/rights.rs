@@ -108,10 +108,12 @@ impl Shard {
         }
     }
 
+    /// Also of what was granted since, which its worker may still give back.
     pub(super) fn lease_ends_rights(&mut self, worker: &WorkerId) {
         for batch in self.batches.values_mut() {
-            if let Phase::Assigned(Assignment { right: Some(right), worker: of, .. }) = &mut batch.phase
-                && of == worker
+            if let Phase::Assigned(to) | Phase::Granted { to, .. } = &mut batch.phase
+                && to.worker == *worker
+                && let Some(right) = &mut to.right
             {
                 right.lease_over = true;
             }

@@ -2,11 +2,11 @@
 
 use serde_json::json;
 use tidemill_checker::Invariant;
-use tidemill_model::{Event, Outcome, Rejection};
+use tidemill_model::{Event, Outcome, Rejection, Source};
 
 use crate::kit::{
-    Case, History, assigned, batch_id, case, event, kill, killed_by, registered, resume, returned, source,
-    token, waiting,
+    Case, History, assigned, batch_id, case, event, granted, kill, killed_by, registered, resume, returned,
+    source, token, waiting,
 };
 
 const RULE: Invariant = Invariant::RightsEndByWordLeaseOrTime;
@@ -26,6 +26,15 @@ fn given() -> History {
 
 fn not_started() -> Event {
     returned(1, 1, "w", json!("not_started"))
+}
+
+/// Its question is granted, and its worker leaves before it has begun.
+fn leaves(has_left: bool) -> History {
+    let of = |what: &str| event(json!({"worker": {what: {"worker": "w", "incarnation": "i"}}}));
+    let leaving = waiting().raised(3).timer([with_right(1, "i", 15_000)]).command([granted(1, 1, "w", "i")]);
+    let left = has_left.then(|| of("left"));
+    let events = left.into_iter().chain([returned(1, 1, "w", json!("worker_leaving"))]).collect();
+    leaving.command([of("leaving")]).causes([(Source::Timer, Outcome::Done, events)])
 }
 
 /// The next command, the third, could not be read.
@@ -53,6 +62,12 @@ pub(crate) fn cases() -> Vec<Case> {
             "taken back because another life of its worker registered",
             reborn().pass(11).observed([not_started()]),
             reborn().timer([returned(1, 1, "w", json!("worker_restarted"))]),
+        ),
+        case(
+            Invariant::OnlyAllowedTransitions,
+            "EXE-12: granted, and given back with a worker that leaves, and has not left",
+            leaves(true),
+            leaves(false),
         ),
         case(
             RULE,

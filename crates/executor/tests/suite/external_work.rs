@@ -588,11 +588,14 @@ fn lease_end_ends_what_runs_elsewhere_without_a_worker() {
 /// Ends the agent of the attempt whose job has written down its shim.
 fn kill_agent(cluster: &Cluster) {
     let shim = fs::read_to_string(cluster.path("shim")).unwrap();
-    let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", shim.trim())).unwrap();
     let is_agent = |pid: &&str| {
         fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim() == "tidemill-agent")
     };
-    let agent = children.split_whitespace().find(is_agent).unwrap().parse().unwrap();
+    // It takes its name after it has begun.
+    let agent = until("the agent", || {
+        let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", shim.trim())).unwrap();
+        children.split_whitespace().find(is_agent)?.parse().ok()
+    });
     kill_process(Pid::from_raw(agent).unwrap(), Signal::KILL).unwrap();
 }
 

@@ -29,7 +29,7 @@ fn hang(attempt: &Attempt) -> u32 {
     main
 }
 
-/// The next news but that it runs.
+/// The next news but that it runs, and where.
 fn stuck(mut worker: &UnixStream) -> String {
     let mut said = Vec::new();
     loop {
@@ -38,7 +38,7 @@ fn stuck(mut worker: &UnixStream) -> String {
         said.push(byte[0]);
         for news in News::take(&mut said) {
             match news {
-                News::Started => {}
+                News::Started | News::Located(_) => {}
                 News::Stuck(process) => return process,
                 news => panic!("{news:?}"),
             }

@@ -56,7 +56,7 @@ const fn of_power_cut(bug: Bug) -> Expected {
 const FEW: u64 = 50;
 const SOME: u64 = 200;
 const MANY: u64 = 500;
-/// What needs a program that says something just before its shim is killed.
+/// What needs several that meet at one moment, as a program that says something just before its shim is killed.
 const RARE: u64 = 4_000;
 
 const PROCESSES: &[&str] = &["nothing_runs_after_its_end", "one_process_per_batch", "one_process_per_run"];
@@ -135,7 +135,7 @@ pub const EXPECTED: &[Expected] = &[
     bug(Bug::ExcessUntold, &["excesses_are_told"], FEW),
     bug(Bug::ExternalWorkFoundTwice, &["external_work_found_once"], FEW),
     bug(Bug::UnconfirmedEndForgotten, &["unconfirmed_ends_are_told"], SOME),
-    bug(Bug::EndedLifeRegisters, &["worker_lives_follow"], SOME),
+    with(&[Fault::DelayedCommands], bug(Bug::EndedLifeRegisters, &["worker_lives_follow"], MANY)),
     with(
         &[Fault::RebootWorker, Fault::KillShim, Fault::KillShim],
         bug(Bug::OldOutputProves, &["only_allowed_transitions"], MANY),
@@ -192,7 +192,10 @@ pub const EXPECTED: &[Expected] = &[
     with(&[Fault::LateWork, Fault::LateAcknowledgements], bug(Bug::RightFromAcknowledgement, RIGHTS, MANY)),
     with(&[Fault::LostQuestions], bug(Bug::BegunBeforeAcknowledgement, RIGHTS, SOME)),
     with(&[Fault::SlowReader], bug(Bug::RightOverUnread, RIGHTS, MANY)),
-    with(&[Fault::LateWork, Fault::CrashWorker], bug(Bug::RightOutlivesLife, RIGHTS, MANY)),
+    with(
+        &[Fault::LateWork, Fault::CrashWorker, Fault::CrashWorker],
+        bug(Bug::RightOutlivesLife, RIGHTS, RARE),
+    ),
     with(&[Fault::CrashWorker], bug(Bug::RightEndsByRegistration, RIGHTS, MANY)),
     with(&[Fault::LateWork], bug(Bug::WordForgotten, RIGHTS, MANY)),
     with(

@@ -112,6 +112,42 @@ fn values_never_become_code() {
     assert!(!trap.exists(), "a value was run");
 }
 
+/// EXE-4, DEP-1: a value in a path leads no look to a place that its job does not name: what steps up is asked of nobody.
+#[test]
+fn values_lead_no_path_astray() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(&dir.path().join("data"));
+    let inside = dir.path().join("inside");
+    std::fs::create_dir(&inside).unwrap();
+    let template = format!("{}/${{param.x}}", inside.display());
+    let job = |name: &str, field: &str, value: Value| {
+        let mut job = json!({"name": name, "group": "default", "type": "shell", "command": "touch \"$TIDEMILL_PARAM_OUT\"",
+                             "parameters": {"x": "there", "out": dir.path().join("secret").to_str()}});
+        job[field] = value;
+        job
+    };
+    let jobs = [
+        job("makes", "success_check", json!({"output_path": template})),
+        job("waits", "inputs", json!([{"path": template}])),
+    ];
+    server.apply(&json!({"jobs": jobs}).to_string());
+    let astray = ["--param", "x=../secret", "--wait"];
+    server.run(&[&["job", "run", "default/makes"][..], &astray].concat());
+    let made = server.json(&["batch", "ls", "--job", "default/makes"])["items"][0]["id"].to_string();
+    let made = server.json(&["batch", "show", &made]);
+    let message = made["attempts"][0]["message"].to_string();
+    assert_eq!(made["result"], "failed", "what it made there counts for nothing: {made}");
+    assert!(dir.path().join("secret").exists(), "it has run");
+    assert!(message.contains("must not hold the parts . and .."), "{message}");
+    let waits = server.json(&["job", "run", "default/waits", "--param", "x=../secret"]);
+    let waits = waits["batch"].as_i64().unwrap().to_string();
+    std::fs::write(inside.join("there"), "").unwrap();
+    let good = server.json(&["job", "run", "default/waits", "--param", "out=/dev/null", "--wait"]);
+    assert_eq!(good["result"], "success", "{good}");
+    let why = server.json(&["batch", "why", &waits]);
+    assert_eq!(why["conditions"][0]["kind"], "path", "the secret is there, and nobody looks for it: {why}");
+}
+
 /// OPS-7, PUL-1: what nests too deep for a record that holds it to be read again is refused before it is one, and so are
 /// names that a reader of JSON takes for its own, which have no bound on depth at all. One such request stopped a partition
 /// for good, the other one the process.
