@@ -142,7 +142,8 @@ fn values_lead_no_path_astray() {
     let waits = server.json(&["job", "run", "default/waits", "--param", "x=../secret"]);
     let waits = waits["batch"].as_i64().unwrap().to_string();
     std::fs::write(inside.join("there"), "").unwrap();
-    let good = server.json(&["job", "run", "default/waits", "--param", "out=/dev/null", "--wait"]);
+    let good =
+        server.json(&["job", "run", "default/waits", "--param", "out=/dev/null", "--concurrent", "--wait"]);
     assert_eq!(good["result"], "success", "{good}");
     let why = server.json(&["batch", "why", &waits]);
     assert_eq!(why["conditions"][0]["kind"], "path", "the secret is there, and nobody looks for it: {why}");
