@@ -318,4 +318,26 @@ mod tests {
         let failed = sweep(Duration::ZERO);
         assert!(failed.failed == 1 && failed.failures[0].contains("No such file"), "{failed:?}");
     }
+
+    /// CLN-1: one directory that cannot be removed is named, and those beside it are removed all the same.
+    #[test]
+    fn directory_that_cannot_be_removed_keeps_no_other() {
+        let dir = tempfile::tempdir().unwrap();
+        let attempts = DataDir::open(dir.path()).unwrap().attempts;
+        let tokens = [1, 2, 3, 4, 5].map(Token);
+        for token in tokens {
+            fs::create_dir_all(attempts.open(token).path().join("work")).unwrap();
+            attempts.end(token).unwrap();
+        }
+        let work = attempts.ended.join("3").join("work");
+        let run = |command: &mut std::process::Command| {
+            assert!(command.status().unwrap().success(), "this test runs as root")
+        };
+        run(std::process::Command::new("mount").args(["-t", "tmpfs", "none"]).arg(&work));
+        let swept = attempts.sweep(Duration::ZERO, Timestamp::UNIX_EPOCH, &|| false);
+        run(std::process::Command::new("umount").arg(&work));
+        assert_eq!((swept.removed, swept.failed), (4, 1), "{swept:?}");
+        assert!(swept.failures[0].starts_with("3: "), "{swept:?}");
+        assert_eq!(tokens.map(|token| attempts.is_recorded(token)), [false, false, true, false, false]);
+    }
 }

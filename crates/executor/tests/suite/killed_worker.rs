@@ -7,8 +7,8 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::process::Signal;
 use tidemill_executor::{AttemptDir, ExitRecord, KillCause};
 use tidemill_model::{
-    AttemptResult, Command, GroupSettings, LimitMeans, Limits, Registration, RunSpec, StartRight, Token,
-    WorkMessage, WorkerCommand,
+    AttemptResult, Command, ExcessKind, GroupSettings, LimitMeans, Limits, Registration, RunSpec, StartRight,
+    Token, WorkMessage, WorkerCommand,
 };
 
 use crate::executor::{name, spec};
@@ -108,6 +108,38 @@ fn process_that_hides_is_found_by_the_control_group_of_its_attempt() {
     assert!(!of_tree.into_iter().any(is_alive));
     assert_eq!(outcome.result, AttemptResult::Lost);
     site.record(worker, &again, &[TOKEN]);
+}
+
+/// EXE-2, EXE-10: a limit of memory holds while no worker is there, and under the worker that has taken the attempt over: the end says
+/// which limit it was.
+#[test]
+fn limit_of_memory_holds_over_a_takeover() {
+    for is_alone in [true, false] {
+        let mut site = Site::new();
+        let (worker, me) = site.begin(&[]);
+        let limits = Limits { memory_mb: Some(64), ..Limits::default() };
+        let text = "import os, time\nwhile not os.path.exists('take'): time.sleep(0.02)\n\
+            taken = []\nwhile True: taken.append(bytearray(8 << 20))";
+        site.owner.grant(&me, &RunSpec { limits, ..spec(TOKEN, "python", text) });
+        site.owner.hear_started(TOKEN);
+        worker.kill();
+        let take = site.attempt(TOKEN).join("work").join("take");
+        if is_alone {
+            fs::write(&take, "").unwrap();
+            until("the end", || record(&site.attempt(TOKEN)));
+        }
+        let (worker, again) = site.begin(&[TOKEN]);
+        if !is_alone {
+            assert_eq!(again.live, [TOKEN]);
+            fs::write(&take, "").unwrap();
+        }
+        let (outcome, usage) = site.hear_end(TOKEN);
+        let excess = outcome.excess.map(|excess| (excess.kind, excess.limit));
+        assert_eq!(excess, Some((ExcessKind::Memory, Some(64))), "{outcome:?}");
+        assert_eq!(outcome.result, AttemptResult::Failed, "{outcome:?}");
+        assert!(usage.as_ref().is_some_and(|usage| usage.peak_memory_kib > 32 << 10), "{usage:?}");
+        site.record(worker, &again, &[TOKEN]);
+    }
 }
 
 /// A worker that has ordered a start, whose server of shims stands still, and was killed.

@@ -46,7 +46,7 @@ fn stuck(mut worker: &UnixStream) -> String {
     }
 }
 
-/// A shim says what it cannot kill, to the next worker, too; the attempt ends once the process is gone, and as it was to end.
+/// ZMB-2: a shim says what it cannot kill, to the next worker, too; the attempt ends once the process is gone, and as it was to end.
 #[test]
 fn process_that_cannot_be_killed_is_named_and_its_attempt_goes_on() {
     let dir = tempfile::tempdir().unwrap();
@@ -67,7 +67,7 @@ fn process_that_cannot_be_killed_is_named_and_its_attempt_goes_on() {
     assert_eq!((record.signal, record.kill_cause), (Some(9), Some(tidemill_executor::KillCause::Asked)));
 }
 
-/// The same where the shim was killed: the server of shims says it, and nobody takes the attempt for ended.
+/// ZMB-2: the same where the shim was killed: the server of shims says it, and nobody takes the attempt for ended.
 #[test]
 fn what_a_killed_shim_leaves_and_nobody_can_kill_is_named() {
     let dir = tempfile::tempdir().unwrap();

@@ -97,8 +97,8 @@ fn pipeline_goes_on_when_its_dispatcher_is_killed() {
     assert_eq!(cluster.json(&["verify"])["difference_count"], 0);
 }
 
-/// A2: an executor is killed with an attempt on it. The attempt's processes die with it, its lease runs out,
-/// and the other executor does the batch again.
+/// A2: an executor is killed with an attempt on it. Nobody renews its lease, at whose end its shim ends it, and the other executor
+/// does the batch again.
 #[test]
 fn pipeline_goes_on_when_an_executor_is_killed() {
     let (mut cluster, work, mut journal) = with_pipeline();
