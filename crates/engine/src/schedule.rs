@@ -93,6 +93,14 @@ fn attempt_spec(
     Ok(run)
 }
 
+/// What a value has made of the name of a program is a name: the interpreter would take this for an option.
+fn no_option(field: &str, resolved: String) -> Result<String, String> {
+    match resolved.starts_with('-') {
+        true => Err(format!("{field} is {resolved:?} once it is resolved, and must not begin with -")),
+        false => Ok(resolved),
+    }
+}
+
 /// The longest that a final command may run, milliseconds.
 pub(crate) const FINAL_COMMAND_MS: u64 = 600_000;
 
@@ -219,8 +227,8 @@ impl<'a> Facts<'a> {
                 arguments: arguments.into_iter().map(render).collect::<Result<_, _>>()?,
             },
             Program::Path { path, class, arguments } => Program::Path {
-                path: render(path)?,
-                class: class.map(render).transpose()?,
+                path: no_option("program", render(path)?)?,
+                class: class.map(|class| no_option("class", render(class)?)).transpose()?,
                 arguments: arguments.into_iter().map(render).collect::<Result<_, _>>()?,
             },
         })

@@ -51,7 +51,8 @@ fn definition_that_would_become_gigabytes_stops_nothing() {
     assert_ne!(code(&waited), 0);
     let shown = server.json(&["batch", "show", &batch]);
     let message = shown["message"].as_str().unwrap_or_default();
-    assert!(message.contains("makes the text longer than"), "{shown}");
+    let said = text(&waited.stderr);
+    assert!(message.contains("makes the text longer than"), "{shown} {said}");
     let id = server.json(&["job", "show", "default/large"])["id"].clone();
     let (status, preview) = server.get(&format!("/api/jobs/{id}/preview"));
     assert!(status == 422 && preview["detail"].to_string().contains("longer than"), "{status} {preview}");
@@ -109,6 +110,14 @@ fn values_never_become_code() {
     for name in ["env", "arg", "final"] {
         assert_eq!(std::fs::read_to_string(out_of(name)).unwrap(), evil, "{name}");
     }
+    let program = json!({"name": "program", "group": "default", "type": "shell", "program": "${param.x}",
+                         "parameters": {"x": "/bin/true"}, "arguments": [format!("touch {}", trap.display())]});
+    server.apply(&json!({"jobs": [program]}).to_string());
+    server.run(&["job", "run", "default/program", "--param", "x=-c", "--wait"]);
+    let list = || server.json(&["batch", "ls", "--job", "default/program"])["items"][0]["id"].as_i64();
+    let shown = server.json(&["batch", "show", &until("its batch", list).to_string()]);
+    assert_eq!(shown["result"], "failed", "{shown}");
+    assert!(shown["message"].to_string().contains("must not begin with -"), "{shown}");
     assert!(!trap.exists(), "a value was run");
 }
 
