@@ -73,11 +73,8 @@ impl Fixture {
     /// Starts everything but an executor.
     pub(crate) fn start(backend: Backend, directory: &Path) -> anyhow::Result<Self> {
         let log = backend.open(directory)?;
-        let config = tidemill_dispatcher::Config {
-            claim_after_ms: 0,
-            reports: Some(OwnersSecret::of("the secret of a bench")),
-            ..Default::default()
-        };
+        let config =
+            tidemill_dispatcher::Config { claim_after_ms: 0, reports: Some(secret()), ..Default::default() };
         let dispatcher = tidemill_dispatcher::run(config, Arc::clone(&log), "bench")?;
         let projector = Projector::start(backend, &log, directory)?;
         let instance = tidemill_cluster::instance_id("bench");
@@ -179,7 +176,9 @@ impl Fixture {
         let producer = self.producer.as_ref();
         let partition = self.shard.partition(self.log.partitions(Topic::Commands));
         let key = self.shard.to_string();
+        let secret = secret();
         for command in commands {
+            let command = secret.sealed(command, self.shard, None);
             let record =
                 CommandRecord { shard: self.shard, request: None, reply_to: None, actor: actor(), command };
             crate::raw::append_when_there_is_room(
@@ -268,6 +267,11 @@ impl Fixture {
         self.projector.stop();
         Ok(())
     }
+}
+
+/// What owners of a bench have.
+fn secret() -> OwnersSecret {
+    OwnersSecret::of("the secret of a bench")
 }
 
 fn actor() -> Actor {

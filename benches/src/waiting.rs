@@ -122,8 +122,8 @@ impl Run<'_> {
         let bytes = self.fixture.journal_bytes();
         let begun = Instant::now();
         let answers = vec![PathAnswer { external_dependency, generation: 1, exists: true }];
-        self.fixture
-            .send_all(std::iter::once(Command::Observation(ObservationCommand::ReportPaths { answers })))?;
+        let found = ObservationCommand::ReportPaths { answers, seal: String::new() };
+        self.fixture.send_all(std::iter::once(found.into()))?;
         self.fixture.until(SATISFIED, 1, PATIENCE)?;
         let on_record_ms = begun.elapsed().as_secs_f64() * 1e3;
         self.fixture.settle()?;

@@ -59,8 +59,8 @@ pub(crate) struct App {
     pub(crate) deps: Deps,
     pub(crate) keys: Kept<Arc<str>, AppKeyRow>,
     pub(crate) logs: WorkerLogs,
-    /// By which owners know codes that were checked here.
-    pub(crate) codes: OwnersSecret,
+    /// By which owners know what was checked here.
+    pub(crate) secret: OwnersSecret,
     pub(crate) user_groups: Kept<UserName, Home>,
     pub(crate) bulks: Bulks,
     pub(crate) requests: Arc<Semaphore>,
@@ -109,7 +109,7 @@ impl App {
             keys: Kept::new(config.key_cache()),
             user_groups: Kept::new(HOME_KEPT_FOR),
             bulks: Bulks::default(),
-            codes: OwnersSecret::of(&config.internal_key),
+            secret: OwnersSecret::of(&config.internal_key),
             logs: WorkerLogs::new(&config.logs_key, peer_timeout, deps.roles.as_ref())?,
             requests: Arc::new(Semaphore::new(config.max_requests)),
             arrivals: Arrivals::new(config.max_requests.min(limits.connections / 2), limits.per_address / 4),

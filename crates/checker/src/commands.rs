@@ -6,8 +6,8 @@ use std::sync::Arc;
 use jiff::SignedDuration;
 use tidemill_log::Hash;
 use tidemill_model::{
-    Cause, Command, CommandRecord, Envelope, Event, Level, ObservationCommand, Outcome, PartitionEvent,
-    Rejection, Resume, Source, Timestamp, WorkerCommand,
+    Cause, CommandRecord, Envelope, Event, Level, Outcome, PartitionEvent, Rejection, Resume, Source,
+    Timestamp,
 };
 
 use crate::{At, Invariant};
@@ -160,7 +160,7 @@ impl Commands {
     fn passed_over(&self, at: &At<'_>, given: &Given) {
         let why = match given.record.as_deref() {
             None => "cannot be decoded and was not set aside".to_owned(),
-            Some(record) if at.level.allows(Level::SEALED_REPORTS) && needs_seal(&record.command) => return,
+            Some(record) if at.level.allows(Level::SEALED_REPORTS) && record.command.needs_seal() => return,
             Some(CommandRecord { request: Some(request), .. }) => {
                 format!("has request {request} and no outcome")
             }
@@ -220,20 +220,4 @@ fn names_its_sender(at: &At<'_>, given: &Given, cause: &Cause) {
         None => "cannot be decoded, but was decided",
     };
     at.breaks(Invariant::EveryCommandDecidedOnce, format!("command {offset} {why}"));
-}
-
-/// Reports of workers and programs: an owner passes over those that are not theirs, whoever waits for an outcome.
-fn needs_seal(command: &Command) -> bool {
-    matches!(
-        command,
-        Command::Worker(
-            WorkerCommand::Register(_)
-                | WorkerCommand::Heartbeat(_)
-                | WorkerCommand::RequestStart(_)
-                | WorkerCommand::RejectAssignment { .. }
-                | WorkerCommand::ReportStarted { .. }
-                | WorkerCommand::ReportFinished { .. }
-                | WorkerCommand::ReportUserCode { .. }
-        ) | Command::Observation(ObservationCommand::RecheckFailed { .. })
-    )
 }

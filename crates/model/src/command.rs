@@ -227,6 +227,9 @@ pub enum ObservationCommand {
     ReportPaths {
         /// Those that change nothing are ignored.
         answers: Vec<PathAnswer>,
+        /// The prober's seal, which an owner asks for from level 3 on, in hex. Owners of earlier versions pass over it.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        seal: String,
     },
     /// A worker did not find, before start, what the batch needs: it is gone for all that wait for it, and the
     /// batch waits again (DEP-6).
@@ -243,6 +246,9 @@ pub enum ObservationCommand {
     ReportOutputs {
         /// Those that nobody waits for any more are ignored.
         answers: Vec<OutputAnswer>,
+        /// The prober's seal, in hex. Owners of earlier versions pass over it.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        seal: String,
     },
     /// Probe at once (DEP-9): what one batch waits for, to its shard; everything, to the catalogue.
     ProbeNow {

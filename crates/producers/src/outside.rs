@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tidemill_cluster::{AskOwner, GroupShards, Submitter};
 use tidemill_log::Log;
+use tidemill_seal::OwnersSecret;
 
 /// What connects a role to the rest.
 #[derive(Clone)]
@@ -12,6 +13,8 @@ pub struct Outside {
     pub log: Arc<dyn Log>,
     /// For commands.
     pub submitter: Submitter,
+    /// What owners know this cluster's own processes by.
+    pub secret: OwnersSecret,
     /// For what is waited for.
     pub ask: AskOwner,
     /// Whom to ask.

@@ -81,7 +81,9 @@ impl<S: Stepped> Tasks<S> {
         input_of: impl FnOnce(Result<Outcome, SubmitError>) -> S::Input + Send + 'static,
     ) {
         let actor = Actor { app: S::ROLE.into(), user: None };
-        let submit_request = SubmitRequest { shard, request: request_id(), actor, command };
+        let request = request_id();
+        let command = self.outside.secret.sealed(command, shard, Some(&request));
+        let submit_request = SubmitRequest { shard, request, actor, command };
         let submitter = self.outside.submitter.clone();
         self.one(
             async move { input_of(submitter.submit(submit_request, None).await.map(|reply| reply.outcome)) },

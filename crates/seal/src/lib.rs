@@ -6,7 +6,8 @@
 //!  worker: group-NAME.key (Ed25519) ─────┘                      └─► the same, made by the worker itself
 //! ```
 //! An owner tells a worker its public half; the group's public half is in the owner's state. Neither sends a secret. What a
-//! program reports of itself comes through the interface, which shares `internal.key` with owners.
+//! program reports of itself comes through the interface, and what is found of paths from probers, which share `internal.key`
+//! with owners.
 //!
 //! Pure: no clock, no I/O, no randomness. Start reading at [`OwnersSecret`], then [`SealKey`].
 
@@ -15,29 +16,31 @@ use std::fmt;
 use curve25519_dalek::MontgomeryPoint;
 use ed25519_dalek::{SigningKey, VerifyingKey};
 use hmac::{Hmac, KeyInit as _, Mac as _};
+use serde::Serialize;
 use sha2::Sha256;
 use tidemill_model::{
-    GroupName, Incarnation, RequestId, SEAL_BYTES, Token, WorkerId, from_hex, hex, sealed_value,
+    Command, CommandRecord, GroupName, Incarnation, ObservationCommand, RequestId, SEAL_BYTES, ShardId,
+    WorkerCommand, WorkerId, from_hex, hex, sealed_value,
 };
 
 type Sha256Mac = Hmac<Sha256>;
 
-/// What owners have in common with the interface: all that follows from `internal.key`.
+/// What owners have in common with interfaces and probers: all that follows from `internal.key`.
 #[derive(Clone)]
 pub struct OwnersSecret {
     private: [u8; 32],
     public: OwnersKey,
-    codes: [u8; 32],
+    commands: [u8; 32],
 }
 
 impl OwnersSecret {
     /// From the text of `internal.key`.
     #[must_use]
     pub fn of(internal_key: &str) -> Self {
-        let derived = |label: &str| finished(mac(internal_key.as_bytes(), &[label]));
+        let derived = |label: &str| finished(mac(internal_key.as_bytes(), [label]));
         let private = derived("tidemill-reports");
         let public = OwnersKey(MontgomeryPoint::mul_base_clamped(private).to_bytes());
-        Self { private, public, codes: derived("tidemill-codes") }
+        Self { private, public, commands: derived("tidemill-commands") }
     }
 
     /// What workers are told.
@@ -53,24 +56,53 @@ impl OwnersSecret {
         GroupSecret::of(self.private, key.to_montgomery())
     }
 
-    /// The seal of a code that a program reports of itself, 64 hexadecimal digits. The request is sealed with it, so that the
-    /// record says it once.
+    /// The command with the seal of a process that knows the secret, where its kind has one. Shard and request are sealed with
+    /// it.
     #[must_use]
-    pub fn seal_code(&self, token: Token, code: i32, request: Option<&RequestId>) -> String {
-        hex(&finished(self.code_mac(token, code, request)))
+    pub fn sealed(&self, command: Command, shard: ShardId, request: Option<&RequestId>) -> Command {
+        let mut command = command;
+        let seal = self.command_mac(&command, shard, request).map(|mac| hex(&finished(mac)));
+        if let (Some(field), Some(seal)) = (command.seal_mut(), seal) {
+            *field = seal;
+        }
+        command
     }
 
-    /// Whether an interface of this cluster has sealed that code.
+    /// Whether a process of this cluster has sealed that command; nothing where its kind has no such seal.
     #[must_use]
-    pub fn has_sealed_code(&self, token: Token, code: i32, request: Option<&RequestId>, seal: &str) -> bool {
-        from_hex::<SEAL_BYTES>(seal)
-            .is_some_and(|seal| self.code_mac(token, code, request).verify_slice(&seal).is_ok())
+    pub fn has_sealed(&self, record: &CommandRecord) -> Option<bool> {
+        let seal = from_hex::<SEAL_BYTES>(record.command.seal()?);
+        let mac = self.command_mac(&record.command, record.shard, record.request.as_ref())?;
+        Some(seal.is_some_and(|seal| mac.verify_slice(&seal).is_ok()))
     }
 
-    fn code_mac(&self, token: Token, code: i32, request: Option<&RequestId>) -> Sha256Mac {
-        let request = request.map_or("", RequestId::as_str);
-        mac(&self.codes, &["tidemill-code", &token.0.to_string(), &code.to_string(), request])
+    fn command_mac(
+        &self,
+        command: &Command,
+        shard: ShardId,
+        request: Option<&RequestId>,
+    ) -> Option<Sha256Mac> {
+        let (kind, said) = match command {
+            Command::Worker(WorkerCommand::ReportUserCode { token, code, .. }) => {
+                ("tidemill-code", vec![token.to_string(), code.to_string()])
+            }
+            Command::Observation(ObservationCommand::ReportPaths { answers, .. }) => {
+                ("tidemill-paths", answers.iter().map(json).collect())
+            }
+            Command::Observation(ObservationCommand::ReportOutputs { answers, .. }) => {
+                ("tidemill-outputs", answers.iter().map(json).collect())
+            }
+            _ => return None,
+        };
+        let (shard, request) = (shard.to_string(), request.map_or("", RequestId::as_str));
+        let parts = [kind, &shard, request].into_iter().chain(said.iter().map(String::as_str));
+        Some(mac(&self.commands, parts))
     }
+}
+
+/// What it was sent as: a field that a later version adds is left out where it says nothing.
+fn json(answer: &impl Serialize) -> String {
+    serde_json::to_string(answer).expect("plain data")
 }
 
 impl fmt::Debug for OwnersSecret {
@@ -132,7 +164,7 @@ impl GroupSecret {
     #[must_use]
     pub fn life(&self, group: &GroupName, worker: &WorkerId, incarnation: &Incarnation) -> SealKey {
         let parts = ["tidemill-reports", group.as_str(), worker.as_str(), incarnation.as_str()];
-        SealKey(mac(&finished(mac(&self.0, &parts)), &[]))
+        SealKey(mac(&finished(mac(&self.0, parts)), []))
     }
 }
 
@@ -176,9 +208,9 @@ impl PartialEq for SealKey {
 }
 
 /// Over all parts, each with its length before it, so that no two lists give the same.
-fn mac(key: &[u8], parts: &[&str]) -> Sha256Mac {
+fn mac<'a>(key: &[u8], parts: impl IntoIterator<Item = &'a str>) -> Sha256Mac {
     let start = Sha256Mac::new_from_slice(key).expect("a key of HMAC may have any length");
-    parts.iter().fold(start, |mac, part| {
+    parts.into_iter().fold(start, |mac, part| {
         mac.chain_update((part.len() as u64).to_be_bytes()).chain_update(part.as_bytes())
     })
 }
@@ -191,7 +223,10 @@ fn finished(mac: Sha256Mac) -> [u8; 32] {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use tidemill_model::seal_parts;
+    use tidemill_model::{
+        Actor, BatchId, ExternalDependencyId, OutputAnswer, OutputFound, PathAnswer, Timestamp, Token,
+        seal_parts,
+    };
 
     fn group_key(of: u8) -> SigningKey {
         SigningKey::from_bytes(&[of; 32])
@@ -253,27 +288,70 @@ mod tests {
         let group = secret.with_group(&worker_key(7)).unwrap();
         let key = by_owner("internal", 7, "g", "w", "i-1");
         let shown = format!("{secret:?} {group:?} {key:?}");
-        for hidden in [secret.private, secret.codes, group.0] {
+        for hidden in [secret.private, secret.commands, group.0] {
             assert!(!shown.contains(&hex(&hidden)) && !shown.contains(&format!("{hidden:?}")), "{shown}");
         }
     }
 
-    /// EXE-4: the code, its attempt and its request are sealed together.
+    fn commands() -> Vec<Command> {
+        let (shard, seal) = (ShardId(3), String::new());
+        let path = |exists| PathAnswer {
+            external_dependency: ExternalDependencyId::mint(7, shard),
+            generation: 2,
+            exists,
+        };
+        let output = |found| OutputAnswer { batch: BatchId::mint(5, shard), token: Token(8), found };
+        let changed = |second| OutputFound::Changed { at: Timestamp::constant(second) };
+        let code = |token, code| WorkerCommand::ReportUserCode { token, code, seal: seal.clone() }.into();
+        let paths = |answers| ObservationCommand::ReportPaths { answers, seal: seal.clone() }.into();
+        let outputs = |answers| ObservationCommand::ReportOutputs { answers, seal: seal.clone() }.into();
+        vec![
+            code(Token(8), 0),
+            code(Token(8), 1),
+            code(Token(9), 0),
+            paths(vec![]),
+            paths(vec![path(true)]),
+            paths(vec![path(false)]),
+            paths(vec![path(true), path(true)]),
+            outputs(vec![]),
+            outputs(vec![output(changed(1))]),
+            outputs(vec![output(changed(2))]),
+            outputs(vec![output(OutputFound::Absent)]),
+        ]
+    }
+
+    /// EXE-4, EXE-11: a code and an answer are sealed with all that they say, their shard and their request; a seal is good for
+    /// nothing else.
     #[test]
-    fn code_is_sealed_with_its_attempt_and_its_request() {
-        let (secret, request) = (OwnersSecret::of("internal"), RequestId::new("r"));
-        let seal = secret.seal_code(Token(8), 0, Some(&request));
-        assert!(secret.has_sealed_code(Token(8), 0, Some(&request), &seal));
-        for (token, code, request) in [
-            (Token(9), 0, Some(&request)),
-            (Token(8), 1, Some(&request)),
-            (Token(8), 0, None),
-            (Token(8), 0, Some(&RequestId::new("s"))),
-        ] {
-            assert!(!secret.has_sealed_code(token, code, request, &seal), "{token} {code} {request:?}");
+    fn command_is_sealed_with_all_it_says() {
+        let (secret, shard, request) = (OwnersSecret::of("internal"), ShardId(3), RequestId::new("r"));
+        let record = |shard, request: Option<&str>, command| CommandRecord {
+            shard,
+            request: request.map(RequestId::new),
+            reply_to: None,
+            actor: Actor::default(),
+            command,
+        };
+        for command in commands() {
+            let sealed = secret.sealed(command.clone(), shard, Some(&request));
+            let seal = sealed.seal().unwrap().to_owned();
+            assert_eq!(secret.has_sealed(&record(shard, Some("r"), sealed.clone())), Some(true));
+            assert_eq!(
+                OwnersSecret::of("other").has_sealed(&record(shard, Some("r"), sealed.clone())),
+                Some(false)
+            );
+            for (shard, request) in [(ShardId(4), Some("r")), (shard, Some("s")), (shard, None)] {
+                assert_eq!(secret.has_sealed(&record(shard, request, sealed.clone())), Some(false));
+            }
+            for mut other in commands().into_iter().filter(|other| *other != command) {
+                other.seal_mut().unwrap().clone_from(&seal);
+                assert_eq!(secret.has_sealed(&record(shard, Some("r"), other)), Some(false));
+            }
+            assert_eq!(secret.has_sealed(&record(shard, Some("r"), command)), Some(false), "without a seal");
         }
-        assert!(!OwnersSecret::of("other").has_sealed_code(Token(8), 0, Some(&request), &seal));
-        assert!(!secret.has_sealed_code(Token(8), 0, Some(&request), ""));
+        let other: Command = ObservationCommand::ProbeNow { batch: None }.into();
+        assert_eq!(secret.sealed(other.clone(), shard, None), other);
+        assert_eq!(secret.has_sealed(&record(shard, None, other)), None);
     }
 
     proptest! {

@@ -51,7 +51,7 @@ impl World {
             answers.entry(external_dependency.shard()).or_default().push(answer);
         }
         for (shard, answers) in answers {
-            let command = ObservationCommand::ReportPaths { answers };
+            let command = ObservationCommand::ReportPaths { answers, seal: String::new() };
             self.send(&unasked("prober", shard, command), 0, Then::Nobody);
         }
     }
@@ -75,7 +75,7 @@ impl World {
             answers.entry(batch.shard()).or_default().push(OutputAnswer { batch: *batch, token, found });
         }
         for (shard, answers) in answers {
-            let command = ObservationCommand::ReportOutputs { answers };
+            let command = ObservationCommand::ReportOutputs { answers, seal: String::new() };
             self.send(&unasked("prober", shard, command), 0, Then::Nobody);
         }
     }

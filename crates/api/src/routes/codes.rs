@@ -42,9 +42,10 @@ pub(super) async fn report(
     let right = Right::of_attempt(token, Asks::new([code.to_string().as_bytes()]));
     let write = Write::new(&app, right, &headers)?;
     // Its key was checked here, and only here.
-    let seal = app.codes.seal_code(token, code, Some(&write.request));
-    let command = Command::Worker(WorkerCommand::ReportUserCode { token, code, seal });
-    written(write.send(shard_of(&group), command).await?)
+    let command = Command::Worker(WorkerCommand::ReportUserCode { token, code, seal: String::new() });
+    let shard = shard_of(&group);
+    let command = app.secret.sealed(command, shard, Some(&write.request));
+    written(write.send(shard, command).await?)
 }
 
 fn is_signed(headers: &HeaderMap, token: Token, worker_key: &str) -> bool {

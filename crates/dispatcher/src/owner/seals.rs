@@ -109,11 +109,10 @@ impl Seals {
             return Err(Unsealed::Foreign("it names an attempt of another shard"));
         }
         let Some(group) = draft.state().group(command.shard) else { return Ok(false) };
-        if let Command::Worker(WorkerCommand::ReportUserCode { token, code, seal }) = &command.command {
-            let request = command.request.as_ref();
-            return match !is_due || secret.has_sealed_code(*token, *code, request, seal) {
+        if let Some(is_sealed) = secret.has_sealed(command) {
+            return match !is_due || is_sealed {
                 true => Ok(false),
-                false => Err(Unsealed::Foreign("no interface of this cluster has sealed the code")),
+                false => Err(Unsealed::Foreign("no interface or prober of this cluster has sealed it")),
             };
         }
         let Some(report) = report(&command.command) else { return Ok(false) };

@@ -5,9 +5,10 @@ use ed25519_dalek::SigningKey;
 use tidemill_dispatcher::Config;
 use tidemill_engine::Effect;
 use tidemill_model::{
-    Actor, AttemptOutcome, BatchCommand, Command, CommandRecord, ExternalDependencyId, GroupSettings,
-    Heartbeat, Incarnation, InstanceId, Level, LevelCommand, Nonce, ObservationCommand, Process,
-    Registration, RequestId, ShardId, StartRequest, Token, WorkMessage, WorkerCommand, WorkerId,
+    Actor, AttemptOutcome, BatchCommand, BatchId, Command, CommandRecord, ExternalDependencyId,
+    GroupSettings, Heartbeat, Incarnation, InstanceId, JobId, Level, LevelCommand, Nonce, ObservationCommand,
+    OutputAnswer, OutputFound, PathAnswer, Process, Registration, RequestId, ShardId, StartRequest, Token,
+    WorkMessage, WorkerCommand, WorkerId,
 };
 use tidemill_seal::{GroupSecret, OwnersSecret, SealKey};
 
@@ -412,42 +413,89 @@ fn lease_of_a_deaf_worker_that_seals_for_the_owner_before_is_not_over() {
 #[test]
 fn code_counts_with_the_seal_of_an_interface_alone() {
     let mut requester = furnished();
-    let mut shell = registration("w1", "life-1", 2);
-    shell.slots = [("shell".try_into().unwrap(), 2)].into();
-    say(&mut requester, own_key().seal(body(WorkerCommand::Register(Box::new(shell)).into())));
+    let token = asked_for_shell(&mut requester, serde_json::json!("user_code"));
+    let code = WorkerCommand::ReportUserCode { token, code: 0, seal: String::new() }.into();
+    counts_with_a_seal_alone(&mut requester, code, &["user_code.reported"]);
+}
+
+/// DEP-1: what is found of a path comes from a prober, which knows `internal.key`.
+#[test]
+fn answer_about_a_path_counts_with_the_seal_of_a_prober_alone() {
+    let mut requester = furnished();
     let spec = serde_json::json!({
-        "name": "coded", "group": "demo", "type": "shell", "command": "true", "success_check": "user_code",
+        "name": "waits", "group": "demo", "type": "noop", "inputs": ["/data/in"],
     });
     let job = requester.apply(spec);
-    let run = BatchCommand::RunJob {
-        job,
-        logical_time: Some(MIDNIGHT),
-        parameters: Default::default(),
-        concurrent: false,
-    };
-    requester.submit_request(GROUP, run.into());
+    run(&mut requester, job);
+    let external_dependency = ExternalDependencyId::mint(1, GROUP);
+    let answers = vec![PathAnswer { external_dependency, generation: 1, exists: true }];
+    let found = ObservationCommand::ReportPaths { answers, seal: String::new() }.into();
+    let happens = ["external_dependency.satisfied", "batch.assigned"];
+    counts_with_a_seal_alone(&mut requester, found, &happens);
+}
+
+/// ZMB-1: what is found of the output of a lost attempt, which decides whether it has succeeded, does too.
+#[test]
+fn answer_about_an_output_counts_with_the_seal_of_a_prober_alone() {
+    let mut requester = furnished();
+    let token = asked_for_shell(&mut requester, serde_json::json!({ "output_path": "/data/out" }));
+    for _ in 0..2 {
+        requester.pass(66_000);
+        requester.settle();
+    }
+    let kinds = requester.kinds();
+    assert!(kinds.contains(&"attempt.output_queried".to_owned()), "{kinds:?}");
+    let batch = BatchId::mint(1, GROUP);
+    let at = requester.moment.wall;
+    let answers = vec![OutputAnswer { batch, token, found: OutputFound::Changed { at } }];
+    let found = ObservationCommand::ReportOutputs { answers, seal: String::new() }.into();
+    counts_with_a_seal_alone(&mut requester, found, &["attempt.output_answered", "batch.finished"]);
+}
+
+/// An attempt of type shell for whose start its worker has asked.
+fn asked_for_shell(requester: &mut Requester, success_check: serde_json::Value) -> Token {
+    let mut shell = registration("w1", "life-1", 2);
+    shell.slots = [("shell".try_into().unwrap(), 2)].into();
+    say(requester, own_key().seal(body(WorkerCommand::Register(Box::new(shell)).into())));
+    let job = requester.apply(serde_json::json!({
+        "name": "a", "group": "demo", "type": "shell", "command": "true", "success_check": success_check,
+    }));
+    run(requester, job);
+    let token = assigned_last(requester).expect("it is assigned");
+    say(requester, own_key().seal(body(question(token, "life-1"))));
+    token
+}
+
+fn run(requester: &mut Requester, job: JobId) {
+    let (logical_time, parameters) = (Some(MIDNIGHT), Default::default());
+    requester.submit_request(
+        GROUP,
+        BatchCommand::RunJob { job, logical_time, parameters, concurrent: false }.into(),
+    );
     requester.settle();
-    let token = assigned_last(&requester).expect("it is assigned");
-    say(&mut requester, own_key().seal(body(question(token, "life-1"))));
-    let code = |request: &str, seal: String| {
-        let command = WorkerCommand::ReportUserCode { token, code: 0, seal }.into();
+}
+
+/// With no seal, that of another request, another cluster or a worker it changes nothing; with its own, this happens.
+fn counts_with_a_seal_alone(requester: &mut Requester, command: Command, happens: &[&str]) {
+    let value = |request: &str, command| {
         let (request, actor) = (Some(RequestId::new(request)), Actor::default());
         serde_json::to_vec(&CommandRecord { shard: GROUP, request, reply_to: None, actor, command }).unwrap()
     };
-    let secret = OwnersSecret::of(INTERNAL);
-    let sealed = |request: &str| secret.seal_code(token, 0, Some(&RequestId::new(request)));
-    let before = requester.kinds().len();
+    let sealed = |internal: &str, request: &str| {
+        OwnersSecret::of(internal).sealed(command.clone(), GROUP, Some(&RequestId::new(request)))
+    };
+    let (before, refused) = (requester.kinds().len(), requester.owner.refused_reports());
     for value in [
-        code("q", String::new()),
-        code("q", sealed("another")),
-        code("q", OwnersSecret::of("other").seal_code(token, 0, Some(&RequestId::new("q")))),
-        own_key().seal(code("q", String::new())),
+        value("q", command.clone()),
+        value("q", sealed(INTERNAL, "another")),
+        value("q", sealed("other", "q")),
+        own_key().seal(value("q", command.clone())),
     ] {
-        say(&mut requester, value);
+        say(requester, value);
     }
-    assert_eq!((requester.kinds_since(before), requester.owner.refused_reports()), (Vec::new(), 4));
-    say(&mut requester, code("q", sealed("q")));
-    assert_eq!(requester.kinds_since(before), ["user_code.reported"]);
+    assert_eq!((requester.kinds_since(before), requester.owner.refused_reports()), (Vec::new(), refused + 4));
+    say(requester, value("q", sealed(INTERNAL, "q")));
+    assert_eq!(requester.kinds_since(before), happens);
 }
 
 /// Rule 9: silences and rights that are over are the owner's to see, and nobody's to say.

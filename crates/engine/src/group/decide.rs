@@ -103,8 +103,8 @@ impl GroupShard {
 
     fn decide_observation(&self, actor: &Actor, now: Timestamp, command: &ObservationCommand) -> Decision {
         match command {
-            ObservationCommand::ReportPaths { answers } => self.external.report_paths(answers).into(),
-            ObservationCommand::ReportOutputs { answers } => self.report_outputs(answers, now).into(),
+            ObservationCommand::ReportPaths { answers, .. } => self.external.report_paths(answers).into(),
+            ObservationCommand::ReportOutputs { answers, .. } => self.report_outputs(answers, now).into(),
             ObservationCommand::RecheckFailed { token, worker, external_dependencies } => {
                 self.recheck_failed(*token, worker, external_dependencies).into()
             }

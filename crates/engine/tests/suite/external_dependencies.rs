@@ -21,7 +21,7 @@ fn answer(number: u64, generation: u64, exists: bool) -> PathAnswer {
 }
 
 fn found(world: &mut World, answers: Vec<PathAnswer>) {
-    world.send(GROUP, Command::Observation(ObservationCommand::ReportPaths { answers }));
+    world.send(GROUP, Command::Observation(ObservationCommand::ReportPaths { answers, seal: String::new() }));
     world.run();
 }
 

@@ -47,7 +47,7 @@ fn lost(world: &mut World, worker: &WorkerId) {
 
 fn answer(world: &mut World, of: (BatchId, Token), found: OutputFound) -> String {
     let answers = vec![OutputAnswer { batch: of.0, token: of.1, found }];
-    let command = Command::Observation(ObservationCommand::ReportOutputs { answers });
+    let command = Command::Observation(ObservationCommand::ReportOutputs { answers, seal: String::new() });
     rejection(&world.ask(GROUP, command))
 }
 
@@ -214,7 +214,8 @@ fn report_of_outputs_is_bounded() {
     lost(&mut world, &worker);
     world.events();
     let answers = vec![OutputAnswer { batch, token, found: OutputFound::Absent }; 65];
-    let outcome = world.ask(GROUP, Command::Observation(ObservationCommand::ReportOutputs { answers }));
+    let outcome = world
+        .ask(GROUP, Command::Observation(ObservationCommand::ReportOutputs { answers, seal: String::new() }));
     assert!(rejection(&outcome).contains("at most 64"), "{outcome:?}");
     assert_eq!(world.told(), "");
 }

@@ -118,7 +118,8 @@ impl Stepped for Looking {
                     exists: true,
                 };
                 let answers = findings.into_iter().map(answer).collect();
-                let command = Command::Observation(ObservationCommand::ReportPaths { answers });
+                let command =
+                    Command::Observation(ObservationCommand::ReportPaths { answers, seal: String::new() });
                 tasks.submit(shard, command, move |outcome| Input::Told(shard, answered(shard, outcome)));
             }
             Output::LookForOutputs(looks) => {
@@ -130,7 +131,8 @@ impl Stepped for Looking {
             }
             Output::TellOutputs(shard, answers) => {
                 let tokens = answers.iter().map(|answer| answer.token).collect();
-                let command = Command::Observation(ObservationCommand::ReportOutputs { answers });
+                let command =
+                    Command::Observation(ObservationCommand::ReportOutputs { answers, seal: String::new() });
                 tasks.submit(shard, command, move |outcome| {
                     Input::OutputsTold(shard, tokens, answered(shard, outcome))
                 });

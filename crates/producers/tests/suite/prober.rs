@@ -26,7 +26,9 @@ fn config() -> Config {
 /// Things that were told to be there.
 fn found(fixture: &Fixture) -> BTreeSet<ExternalDependencyId> {
     let answers = fixture.heard().into_iter().filter_map(|(shard, command)| match command {
-        Command::Observation(ObservationCommand::ReportPaths { answers }) if shard == SHARD => Some(answers),
+        Command::Observation(ObservationCommand::ReportPaths { answers, .. }) if shard == SHARD => {
+            Some(answers)
+        }
         _ => None,
     });
     answers
@@ -80,7 +82,7 @@ fn output_of_a_lost_attempt_is_looked_for() {
     let prober = start(config(), fixture.outside("one")).unwrap();
     let told = until("all are told", || {
         let heard = fixture.heard().into_iter().filter_map(|(_, command)| match command {
-            Command::Observation(ObservationCommand::ReportOutputs { answers }) => Some(answers),
+            Command::Observation(ObservationCommand::ReportOutputs { answers, .. }) => Some(answers),
             _ => None,
         });
         let found: BTreeMap<Token, OutputFound> =

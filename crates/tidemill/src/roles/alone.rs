@@ -154,9 +154,10 @@ pub(crate) fn producers(settings: &Settings, stop: &Receiver<()>) -> Done<Exit> 
     let kept = snapshots::of(settings, &*archived)?;
     let storage = Storage::new(archived, Archiving::default(), kept.clone());
     let cluster = SharedCluster { log: Arc::clone(&log), tables: Arc::clone(&tables), storage };
+    let internal_key = settings.internal_key(&keys)?;
     let live = HttpLive::new(
         log.partitions(Topic::Journal),
-        &settings.internal_key(&keys)?,
+        &internal_key,
         Duration::from_millis(settings.api.peer_timeout_ms),
         remembered(cluster.owner_address()),
         tls.roles.as_ref(),
@@ -172,7 +173,7 @@ pub(crate) fn producers(settings: &Settings, stop: &Receiver<()>) -> Done<Exit> 
     let ask: AskOwner = Arc::new(move |shard, query| {
         runtime.block_on(live.query(shard, query)).map_err(|error| error.to_string())
     });
-    let outside = producers::outside(&log, &tables, &submitter, ask);
+    let outside = producers::outside(&log, &tables, &submitter, &internal_key, ask);
     let running = Producers::start(settings, &outside, None)?;
     tracing::info!("what owners wait for is looked for");
     let registration = Registration::start(settings, &log, &["producers"])?;

@@ -10,6 +10,7 @@ use tidemill_producers::Outside;
 use tidemill_producers::prober::{self, Prober};
 use tidemill_producers::quality::{self, Quality};
 use tidemill_producers::third_party::{self, ThirdParties};
+use tidemill_seal::OwnersSecret;
 use tidemill_store::{ReadTables, Tables};
 
 use super::tls;
@@ -66,11 +67,13 @@ pub(crate) fn outside(
     log: &Arc<dyn Log>,
     tables: &Arc<dyn Tables>,
     submitter: &Submitter,
+    internal_key: &str,
     ask: AskOwner,
 ) -> Outside {
     Outside {
         log: Arc::clone(log),
         submitter: submitter.clone(),
+        secret: OwnersSecret::of(internal_key),
         ask,
         shards: shards(Arc::clone(tables)),
         instance: submitter.instance().as_str().into(),

@@ -166,7 +166,8 @@ impl Standalone {
         config.keep_jobs_on_stop = settings.executor.keep_jobs_on_stop.unwrap_or(false);
         let url = settings.tls.api.url(interface.address());
         let ask = owners(dispatcher.live(), log.partitions(Topic::Journal));
-        let outside = producers::outside(&log, &tables, &submitter, ask);
+        let internal_key = settings.internal_key(&keys)?;
+        let outside = producers::outside(&log, &tables, &submitter, &internal_key, ask);
         let producers = Producers::start(settings, &outside, Some(url.clone()))?;
         // Nobody else sets it.
         let _ = cluster.probes.set(producers.probes());

@@ -7,8 +7,8 @@ use std::time::Duration;
 use serde_json::Value;
 use tidemill_log::{From, Log, Producer, Reader, Topic, append_wait};
 use tidemill_model::{
-    Actor, AttemptOutcome, Command, CommandRecord, Heartbeat, Json as _, Leaving, Registration, ShardId,
-    Timestamp, Token, WorkerCommand, seal_parts,
+    Actor, AttemptOutcome, Command, CommandRecord, ExternalDependencyId, Heartbeat, Json as _, Leaving,
+    ObservationCommand, PathAnswer, Registration, ShardId, Timestamp, Token, WorkerCommand, seal_parts,
 };
 
 use crate::kit::{Cluster, History, until};
@@ -31,6 +31,7 @@ jobs:
     headers = {"Authorization": "Bearer " + os.environ["TIDEMILL_ATTEMPT_KEY"], "Content-Type": "application/json"}
     urllib.request.urlopen(urllib.request.Request(url, json.dumps({"code": 0}).encode(), headers))
 - {name: nothing, group: demo, type: noop}
+- {name: fed, group: demo, type: noop, inputs: [/nobody/makes/this]}
 "#;
 const TIME: Timestamp = Timestamp::constant(1_704_067_200);
 /// The executor, and its host.
@@ -98,9 +99,9 @@ impl Attacker {
     }
 
     /// Without a seal, and with that of another report.
-    fn says(&self, command: &WorkerCommand, sealed: &[u8]) {
+    fn says(&self, command: &Command, sealed: &[u8]) {
         let actor = Actor { app: "worker".into(), user: None };
-        let command = command.clone().into();
+        let command = command.clone();
         let record = CommandRecord { shard: self.shard, request: None, reply_to: None, actor, command };
         let body = record.to_json().into_bytes();
         let (before, _) = seal_parts(sealed);
@@ -142,11 +143,7 @@ fn sealed_heartbeat(attacker: &mut Attacker) -> (Heartbeat, Vec<u8>) {
 }
 
 /// What would end an attempt, or its worker's share in it.
-fn forgeries(
-    tokens: &BTreeSet<Token>,
-    heartbeat: Heartbeat,
-    registration: Registration,
-) -> Vec<WorkerCommand> {
+fn forgeries(tokens: &BTreeSet<Token>, heartbeat: Heartbeat, registration: Registration) -> Vec<Command> {
     let Heartbeat { worker, incarnation, .. } = heartbeat.clone();
     let number = heartbeat.number + 1_000_000;
     let (leaving, unready) = (Some(Leaving { keeps_jobs: false, is_empty: true }), Some("forged".to_owned()));
@@ -176,11 +173,20 @@ fn forgeries(
         let seals = [String::new(), "00".repeat(32)];
         forged.extend(seals.map(|seal| WorkerCommand::ReportUserCode { token, code: 0, seal }));
     }
-    forged
+    let shard = ShardId(Cluster::DEMO as u16);
+    let found = |generation| PathAnswer {
+        external_dependency: ExternalDependencyId::mint(1, shard),
+        generation,
+        exists: true,
+    };
+    let answers: Vec<_> = (0..3).map(found).collect();
+    let seals = [String::new(), "00".repeat(32)];
+    let answers = seals.map(|seal| ObservationCommand::ReportPaths { answers: answers.clone(), seal }.into());
+    forged.into_iter().map(Command::from).chain(answers).collect()
 }
 
-/// EXE-11, EXE-4: an end, a sign of life, a registration, an assignment given back and a code of somebody else change nothing, and the
-/// worker goes on to the end of what it runs.
+/// EXE-11, EXE-4, DEP-1: an end, a sign of life, a registration, an assignment given back, a code and a path found by somebody else
+/// change nothing, and the worker goes on to the end of what it runs.
 #[test]
 fn who_can_append_forges_no_report() {
     let mut cluster = Cluster::start();
@@ -196,6 +202,9 @@ fn who_can_append_forges_no_report() {
         WorkerCommand::Register(registration) => Some((**registration).clone()),
         _ => None,
     });
+    run(&cluster, "demo/fed", TIME);
+    let told = |kind: &'static str| cluster.journal().events().filter(|event| event.kind() == kind).count();
+    until("its path is waited for", || (told("external_dependency.registered") == 1).then_some(()));
     let (heartbeat, sealed) = sealed_heartbeat(&mut attacker);
     for forged in forgeries(&tokens, heartbeat, registration) {
         attacker.says(&forged, &sealed);
@@ -203,7 +212,6 @@ fn who_can_append_forges_no_report() {
     // Decided in order, so what was appended before it has been read.
     run(&cluster, "demo/nothing", TIME);
     cluster.succeeded("group=demo&state=finished", 1);
-    let told = |kind: &'static str| cluster.journal().events().filter(|event| event.kind() == kind).count();
     for kind in [
         "user_code.reported",
         "worker.leaving",
@@ -211,6 +219,7 @@ fn who_can_append_forges_no_report() {
         "worker.unready",
         "worker.lost",
         "assignment.returned",
+        "external_dependency.satisfied",
     ] {
         assert_eq!(told(kind), 0, "{kind}");
     }
@@ -220,7 +229,7 @@ fn who_can_append_forges_no_report() {
         Some(false)
     );
     std::fs::write(cluster.path("go"), "").unwrap();
-    cluster.succeeded("group=demo", 3);
+    cluster.succeeded("group=demo&state=finished", 3);
     assert_eq!((told("start.granted"), told("user_code.reported"), told("command.dead_lettered")), (3, 1, 0));
     History::of(cluster.journal().events());
 }

@@ -4,7 +4,7 @@
 //! model ◄── { calendar, engine, log, store, probe, serving } ◄─┬─ journal ◄── { projector, sinks, api }     ─┬─ tidemill
 //!                                                              ├─ cluster ◄── { producers, api }            │
 //!                                                              └─ { dispatcher, executor }                 ─┘
-//! model ◄── seal ◄── { api, dispatcher, executor, bench }
+//! model ◄── seal ◄── { api, dispatcher, executor, producers, bench }
 //! model, serving ◄── client ◄── cli ◄── tidemill
 //! ```
 
@@ -48,7 +48,7 @@ fn allowed(name: &str) -> Option<Vec<&'static str>> {
         // It serves the logs of its attempts.
         "executor" => [BASES, &["derive", "planted", "seal", "serving"]].concat(),
         "projector" => [BASES, &["journal", "planted"]].concat(),
-        "producers" => [BASES, &["cluster"]].concat(),
+        "producers" => [BASES, &["cluster", "seal"]].concat(),
         // An owner begins with a snapshot, and has others taken.
         "dispatcher" => [BASES, &["planted", "seal", "snapshots"]].concat(),
         shell if SHELLS.contains(&shell) => [BASES, &["planted"]].concat(),

@@ -156,7 +156,9 @@ fn is_pausing(phase: &Phase) -> bool {
 }
 
 fn answers(command: &Command, (batch, token, found): (BatchId, Token, &OutputFound)) -> bool {
-    let Command::Observation(ObservationCommand::ReportOutputs { answers }) = command else { return false };
+    let Command::Observation(ObservationCommand::ReportOutputs { answers, .. }) = command else {
+        return false;
+    };
     answers.iter().any(|answer| {
         let same = match (&answer.found, found) {
             // It may be cut.

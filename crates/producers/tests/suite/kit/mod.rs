@@ -14,9 +14,12 @@ use tidemill_model::{
     ShardId, WantedExternalDependency, WantedOutput,
 };
 use tidemill_producers::Outside;
+use tidemill_seal::OwnersSecret;
 
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 const PARTITIONS: u32 = 4;
+/// `internal.key` of that cluster.
+pub(crate) const INTERNAL: &str = "internal";
 
 type Decide = dyn Fn(&CommandRecord) -> Outcome + Send + Sync;
 
@@ -86,6 +89,7 @@ impl Fixture {
         Outside {
             log: Arc::new(self.log.clone()),
             submitter,
+            secret: OwnersSecret::of(INTERNAL),
             ask: Arc::new(move |shard, query| {
                 Ok(match query {
                     LiveQuery::WantedExternalDependencies { after, limit } => {
