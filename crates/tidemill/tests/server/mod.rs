@@ -143,6 +143,15 @@ impl Server {
 }
 
 impl Server {
+    /// What the feed says of the first so many events of this kind, once there are so many.
+    pub(crate) fn events(&self, kind: &str, count: usize) -> Vec<Value> {
+        let count = count.to_string();
+        let told =
+            self.run(&["events", "tail", "--from", "start", "--type", kind, "--limit", &count, "-o", "json"]);
+        let told = text(&told.stdout);
+        told.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["data"].clone()).collect()
+    }
+
     /// A client with the administrator's key.
     pub(crate) fn client(&self) -> Client {
         let read = |name: &str| fs::read_to_string(self.data.join(name)).unwrap().trim().to_owned();

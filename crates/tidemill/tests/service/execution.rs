@@ -4,9 +4,9 @@
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use crate::disks::Disk;
 use crate::server::{Server, TIDEMILL, run_job, text, until};
 use serde_json::{Value, json};
 
@@ -437,34 +437,6 @@ fn log_of_a_job_that_prints_too_much_says_what_is_missing() {
     assert!(tail.contains(" reason=longer than 1048576 bytes\n") && tail.ends_with("\n399999\n400000\n"));
     assert!(log.len() < (1 << 20) + 200, "{} bytes", log.len());
     assert_eq!(server.stop(), Some(0));
-}
-
-/// A small disk of its own.
-struct Disk(PathBuf);
-
-impl Disk {
-    fn mount(path: &Path) -> Self {
-        fs::create_dir_all(path).unwrap();
-        let path_text = path.to_str().unwrap();
-        let arguments = ["-t", "tmpfs", "-o", "size=6m", "tidemill-test", path_text];
-        assert!(Command::new("mount").args(arguments).status().unwrap().success(), "tests run as root");
-        Self(path.to_owned())
-    }
-
-    fn fill(&self) {
-        let filler = fs::File::create(self.0.join("filler")).unwrap();
-        let _ = std::io::copy(&mut std::io::repeat(0), &mut &filler).unwrap_err();
-    }
-
-    fn empty(&self) {
-        fs::remove_file(self.0.join("filler")).unwrap();
-    }
-}
-
-impl Drop for Disk {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
-    }
 }
 
 /// EXE-1, MON-7: a worker whose disk is full takes no work, which costs no attempt; it says so, and goes on by itself.

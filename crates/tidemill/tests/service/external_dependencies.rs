@@ -31,15 +31,6 @@ fn kinds(server: &Server, batch: &str) -> Vec<String> {
     conditions(server, batch).into_iter().map(|(kind, _)| kind).collect()
 }
 
-/// The data of the feed's first events of a type.
-fn events(server: &Server, kind: &str, count: usize) -> Vec<Value> {
-    let count = count.to_string();
-    let told =
-        server.run(&["events", "tail", "--from", "start", "--type", kind, "--limit", &count, "-o", "json"]);
-    let told = text(&told.stdout);
-    told.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["data"].clone()).collect()
-}
-
 /// JOB-1: what a job waits for is written, shown and exported as it was given; what cannot be is refused by name.
 #[test]
 fn what_a_job_waits_for_is_accepted_and_exported_unchanged() {
@@ -97,7 +88,7 @@ fn output_paths_of_a_batch_are_resolved_at_generation_and_stored() {
     assert_eq!(server.json(&["batch", "show", &batch])["outputs"], expected);
     let shown = text(&server.run(&["batch", "show", &batch]).stdout);
     assert!(shown.contains("\noutputs\n") && shown.contains(&format!("/y/{eve}")), "{shown}");
-    let event = &events(&server, "batch.generated", 1)[0];
+    let event = &server.events("batch.generated", 1)[0];
     assert_eq!(event["outputs"][1], json!({"path": format!("/y/{eve}"), "mark": "_SUCCESS"}));
     assert_eq!(server.get(&format!("/api/batches/{batch}")).1["outputs"], expected);
     assert_eq!(server.json(&["verify"])["difference_count"], 0);
@@ -236,7 +227,7 @@ fn overridden_conditions_are_waited_for_no_longer() {
         &json!({"what": "some", "reason": "x"}),
     );
     assert_eq!((status, &refused["errors"][0]["field"]), (422, &json!("what")), "{refused}");
-    assert_eq!(events(&server, "dependency.overridden", 3)[0]["by"]["app"], "admin");
+    assert_eq!(server.events("dependency.overridden", 3)[0]["by"]["app"], "admin");
     assert_eq!(server.json(&["verify"])["difference_count"], 0);
 }
 
@@ -265,7 +256,7 @@ fn quality_gate_holds_a_batch_until_it_is_allowed() {
     assert_eq!(quality("refused")["reason"], "too few rows");
     let why = conditions(&server, &batch);
     assert!(why[0].1.contains("too few rows"), "{why:?}");
-    let alarm = &events(&server, "alarm.raised", 1)[0];
+    let alarm = &server.events("alarm.raised", 1)[0];
     assert_eq!((&alarm["kind"], &alarm["severity"]), (&json!("quality_refused"), &json!("important")));
     server.json(&["batch", "quality", &batch, "allow", "--reason", "looked at"]);
     let shown = succeeds(&server, &batch);
@@ -291,9 +282,9 @@ fn unanswered_questions_are_asked_again_and_told_of() {
     server.apply("jobs: [{name: a, group: default, type: noop, quality_gate: true}]");
     run(&server, "default/a", TEN);
     let numbers: Vec<Value> =
-        events(&server, "quality.requested", 4).iter().map(|asked| asked["number"].clone()).collect();
+        server.events("quality.requested", 4).iter().map(|asked| asked["number"].clone()).collect();
     assert_eq!(numbers, [1, 2, 3, 4]);
-    let alarm = &events(&server, "alarm.raised", 1)[0];
+    let alarm = &server.events("alarm.raised", 1)[0];
     assert_eq!(alarm["kind"], "quality_unanswered", "{alarm}");
     assert!(alarm["message"].as_str().unwrap().contains("asked 2 times"), "{alarm}");
 }
@@ -310,7 +301,7 @@ fn operators_ask_for_a_pass_now() {
     assert_eq!(kinds(&server, &batch), ["path"]);
     server.json(&["probe", "run", "--batch", &batch]);
     server.json(&["probe", "run"]);
-    let asked = events(&server, "probes.requested", 3);
+    let asked = server.events("probes.requested", 3);
     // Of the batch; the catalogue's request, and the group that heard it.
     let of_batch = asked.iter().filter(|asked| asked["batch"].as_i64() == batch.parse().ok());
     let of_all = asked.iter().filter(|asked| asked["batch"].is_null() && asked["by"]["app"] == "admin");

@@ -16,6 +16,7 @@ mod client_library;
 #[path = "../clients/mod.rs"]
 mod clients;
 mod delete;
+mod disks;
 mod dispatch;
 mod drain;
 mod encryption;
@@ -62,6 +63,7 @@ mod snapshots;
 mod standalone;
 mod stopping;
 mod strays;
+mod stuck;
 mod timeouts;
 mod tutorial;
 mod views;
