@@ -19,6 +19,7 @@ pub(crate) mod external;
 mod final_commands;
 mod generation;
 mod jobs;
+mod listed;
 mod messages;
 mod placement;
 mod pull;

@@ -111,7 +111,7 @@ fn owes(world: &World) -> bool {
     world.partition.group(GROUP).unwrap().live_workers().any(|worker| worker.owes_warning)
 }
 
-/// EXE-8: once in each silence of a worker whose lease ends what runs there, with its batches.
+/// EXE-8: once in each silence of a worker whose lease ends what runs there, with its jobs.
 #[test]
 fn half_of_a_lease_warns_once_of_what_will_be_ended() {
     let (mut world, worker, batch, _) = running(GroupSettings::default());
@@ -121,7 +121,7 @@ fn half_of_a_lease_warns_once_of_what_will_be_ended() {
     assert!(owes(&world));
     let alarms = warn(&mut world, &worker);
     let [AlarmEvent::Raised { message, worker: Some(of), .. }] = &alarms[..] else { panic!("{alarms:?}") };
-    assert!(*of == worker && message.contains(&format!("batches {batch}")), "{message}");
+    assert!(*of == worker && message.contains(&format!(" (batch {batch})")), "{message}");
     assert!(!owes(&world) && warn(&mut world, &worker).is_empty(), "it was said");
     let alive = world.played(&worker).heartbeat();
     world.say(alive);

@@ -127,7 +127,7 @@ fn pipeline_goes_on_when_an_executor_is_killed() {
     // EXE-8: people could have brought the executor back before its lease was over.
     let warning = |event: &Event| {
         matches!(event, Event::Alarm(AlarmEvent::Raised { kind: AlarmKind::LeaseHalfOver, message, .. })
-        if message.contains(&format!("({host})")) && message.contains("batches "))
+        if message.contains(&format!("({host})")) && message.contains("the attempts of demo/authors of "))
     };
     assert_eq!(journal.events().filter(|event| warning(event)).count(), 1);
     assert_eq!(cluster.json(&["verify"])["difference_count"], 0);

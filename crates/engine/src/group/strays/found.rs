@@ -8,6 +8,7 @@ use tidemill_model::{
 };
 
 use super::GroupShard;
+use crate::group::listed::listed;
 
 /// Strays that an alarm names; of more it says how many.
 const MAX_NAMED: usize = 20;
@@ -60,16 +61,11 @@ impl GroupShard {
         strays: &[RunningAttempt],
         too_many: usize,
     ) -> Event {
-        let named = strays.iter().take(MAX_NAMED).map(|stray| {
+        let named = listed(strays, MAX_NAMED, |stray| {
             let RunningAttempt { token, job, logical_time, .. } = stray;
             let beside = self.running_of_time(stray).map(|id| format!(", beside batch {id}"));
             format!("{token} of {} for {logical_time}{}", self.name_of(*job), beside.unwrap_or_default())
         });
-        let named: Vec<String> = named.collect();
-        let more = match strays.len().saturating_sub(MAX_NAMED) {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
         let ended = match too_many {
             0 => String::new(),
             _ => {
@@ -78,9 +74,8 @@ impl GroupShard {
         };
         let Registration { worker, host, .. } = registration;
         let message = format!(
-            "worker {worker} ({host}) runs attempts of a life of the log that is lost: {}{more}{ended}; nothing of their logical times \
-             starts until each of them has ended: adopt it with `tidemill batch adopt`, or end it with `tidemill worker end-stray`",
-            named.join(", "),
+            "worker {worker} ({host}) runs attempts of a life of the log that is lost: {named}{ended}; nothing of their logical times \
+             starts until each of them has ended: adopt it with `tidemill batch adopt`, or end it with `tidemill worker end-stray`"
         );
         Event::Alarm(AlarmEvent::Raised {
             kind: AlarmKind::StraysFound,

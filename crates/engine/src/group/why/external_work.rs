@@ -1,9 +1,10 @@
 //! EXE-13: why an attempt that was granted does not begin.
 
-use tidemill_model::{BatchId, Condition, ExternalWork, ExternalWorkId};
+use tidemill_model::{BatchId, Condition, ExternalWork};
 
 use crate::group::GroupShard;
 use crate::group::batches::batch::{Batch, Grant};
+use crate::group::listed::listed;
 
 /// Attempts that a message names, and ids of each.
 const LISTED: usize = 5;
@@ -31,10 +32,5 @@ fn named(work: &ExternalWork) -> String {
     if ids.is_empty() {
         return format!("attempt {token} (what carries its tag)");
     }
-    let named: Vec<&str> = ids.iter().take(LISTED).map(ExternalWorkId::as_str).collect();
-    let more = match ids.len().saturating_sub(LISTED) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    format!("attempt {token} ({}{more})", named.join(", "))
+    format!("attempt {token} ({})", listed(ids, LISTED, ToString::to_string))
 }

@@ -3,6 +3,7 @@
 use super::{LISTED_HOLDERS, MAX_HOLDERS};
 use crate::group::GroupShard;
 use crate::group::batches::batch::{Batch, PauseAfter, Phase};
+use crate::group::listed::listed;
 use crate::group::placement::pools::Shut;
 use crate::group::placement::queue::{Lane, ReadyKey};
 use crate::group::workers::{Demand, Turned, Worker};
@@ -189,21 +190,18 @@ impl GroupShard {
     /// Batches of this group that have slots of a pool, for people.
     fn who_holds(&self, name: &PoolName, except: BatchId) -> String {
         let holders = self.placement.pools().holders(name);
-        let others: Vec<String> = holders
+        let others: Vec<_> = holders
             .iter()
             .filter(|(batch, _)| *batch != except)
-            .take(LISTED_HOLDERS)
-            .filter_map(|(batch, weight)| {
-                let job = self.batches.get(batch)?.definition.full_name();
-                Some(format!("batch {batch} of {job} ({weight})"))
-            })
+            .filter_map(|(batch, weight)| Some((batch, self.batches.get(batch)?, weight)))
             .collect();
         if others.is_empty() {
             return String::new();
         }
-        let more = holders.len().saturating_sub(others.len());
-        let more = if more == 0 { String::new() } else { format!(" and {more} more") };
-        format!("; {name} is held by {}{more}", others.join(", "))
+        let named = listed(&others, LISTED_HOLDERS, |(batch, known, weight)| {
+            format!("batch {batch} of {} ({weight})", known.definition.full_name())
+        });
+        format!("; {name} is held by {named}")
     }
 
     pub(in crate::group) fn pool_holders(&self, name: &PoolName) -> LiveAnswer {

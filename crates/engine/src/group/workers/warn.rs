@@ -7,9 +7,11 @@ use tidemill_model::{
 
 use crate::decision::Decision;
 use crate::group::GroupShard;
+use crate::group::batches::batch::Batch;
+use crate::group::listed::listed;
 use crate::group::workers::Worker;
 
-/// Batches that an alarm names; of more it says how many.
+/// Jobs that an alarm names; of more it says how many.
 const MAX_NAMED: usize = 20;
 
 impl GroupShard {
@@ -28,16 +30,13 @@ impl GroupShard {
     pub(crate) fn warn_of_lease(&self, id: &WorkerId, incarnation: &Incarnation) -> Decision {
         let owed = |known: &&Worker| known.incarnation == *incarnation && self.owes_warning(known);
         let Some(known) = self.workers.get(id).filter(owed) else { return Decision::nothing() };
-        let batches: Vec<BatchId> = self.running_on(known).collect();
-        let named: Vec<String> = batches.iter().take(MAX_NAMED).map(ToString::to_string).collect();
-        let more = match batches.len().saturating_sub(MAX_NAMED) {
-            0 => String::new(),
-            more => format!(" and of {more} more"),
-        };
+        let running: Vec<_> = self.running_on(known).collect();
+        let named = listed(&running, MAX_NAMED, |(id, batch)| {
+            format!("{} of {} (batch {id})", batch.definition.full_name(), batch.logical_time)
+        });
         let message = format!(
-            "worker {id} ({}) has been silent for half of its lease; when the lease ends, so do the attempts of batches {}{more}",
+            "worker {id} ({}) has been silent for half of its lease; when the lease ends, so do the attempts of {named}",
             known.host,
-            named.join(", "),
         );
         let warned = WorkerEvent::LeaseHalfOver { worker: id.clone(), incarnation: incarnation.clone() };
         let alarm = AlarmEvent::Raised {
@@ -52,10 +51,11 @@ impl GroupShard {
     }
 
     /// The batches of which an attempt runs on the worker, or may run.
-    fn running_on<'a>(&'a self, worker: &'a Worker) -> impl Iterator<Item = BatchId> + 'a {
+    fn running_on<'a>(&'a self, worker: &'a Worker) -> impl Iterator<Item = (BatchId, &'a Batch)> + 'a {
         let runs = |token: &Token| {
             let id = self.batches.of_token(*token)?;
-            self.batches.get(&id)?.running_as().map(|_| id)
+            let batch = self.batches.get(&id)?;
+            batch.running_as().map(|_| (id, batch))
         };
         worker.tokens.iter().filter_map(runs)
     }
