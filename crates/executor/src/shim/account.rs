@@ -16,7 +16,7 @@ use std::process::Command;
 use nix::unistd::{Uid, User, initgroups, setgid, setuid};
 use rustix::fs::{Access, Mode, access};
 use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::process::{Pid, WaitOptions, setpgid, umask, waitpid};
+use rustix::process::{Pid, WaitOptions, setsid, umask, waitpid};
 
 use super::fork::fork;
 use crate::attempt_dir::{AttemptDir, ShimSpec};
@@ -144,7 +144,8 @@ fn who(user: Option<&User>) -> String {
 fn become_account(user: Option<&User>, [stdout, stderr]: [&OwnedFd; 2]) -> Result<(), String> {
     let who = who(user);
     let failed = |what: &str, error: io::Error| format!("cannot {what} {who}: {error}");
-    setpgid(None, None).map_err(|error| failed("begin a process group for", error.into()))?;
+    // As what is spawned.
+    setsid().map_err(|error| failed("begin a session for", error.into()))?;
     rustix::stdio::dup2_stdout(stdout).map_err(|error| failed("give its output to", error.into()))?;
     rustix::stdio::dup2_stderr(stderr).map_err(|error| failed("give its output to", error.into()))?;
     if let Some(user) = user.filter(|_| Uid::effective().is_root()) {

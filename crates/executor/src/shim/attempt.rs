@@ -7,6 +7,7 @@ use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::Instant;
 
+use nix::libc;
 use nix::spawn::{PosixSpawnAttr, PosixSpawnFileActions, PosixSpawnFlags, posix_spawn};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::signal::{SigSet, Signal};
@@ -193,14 +194,15 @@ fn files([stdout, stderr]: [&OwnedFd; 2]) -> nix::Result<PosixSpawnFileActions> 
     Ok(files)
 }
 
+/// In a session of its own: the kernel shares the processor out by sessions first, so however many processes a job has, its shim
+/// gets as much of it as all of them.
 fn attributes() -> nix::Result<PosixSpawnAttr> {
     let mut attributes = PosixSpawnAttr::init()?;
     attributes.set_flags(
-        PosixSpawnFlags::POSIX_SPAWN_SETPGROUP
+        PosixSpawnFlags::from_bits_retain(libc::POSIX_SPAWN_SETSID.into())
             | PosixSpawnFlags::POSIX_SPAWN_SETSIGDEF
             | PosixSpawnFlags::POSIX_SPAWN_SETSIGMASK,
     )?;
-    attributes.set_pgroup(nix::unistd::Pid::from_raw(0))?;
     // Rust programs ignore SIGPIPE, and that would be inherited.
     attributes.set_sigdefault(&Signal::SIGPIPE.into())?;
     attributes.set_sigmask(&SigSet::empty())?;

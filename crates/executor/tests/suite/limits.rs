@@ -197,6 +197,32 @@ fn fork_bomb_is_held_and_reported_while_it_runs() {
     fixture.stop();
 }
 
+/// EXE-2: the same where no control group holds it: looks count its processes, and all of them are ended.
+#[test]
+fn fork_bomb_is_ended_without_control_groups() {
+    let mut fixture = Fixture::with(|config| config.cgroup = Some("none".to_owned()));
+    let limits = Limits { processes: Some(20), ..Limits::default() };
+    // Bounded, for a test that fails.
+    let bomb = FORK_BOMB.replace("while True:", "for _ in range(12):");
+    let script = format!("export BOMB=$PWD; {bomb}");
+    let (outcome, usage, _) = fixture.run(limits, &script);
+    let excess = outcome.excess.expect("an excess");
+    assert_eq!(
+        (outcome.result, excess.kind, excess.limit),
+        (AttemptResult::Failed, ExcessKind::Processes, Some(20))
+    );
+    assert!(usage.peak_processes > Some(20), "{usage:?}");
+    let mark = format!("BOMB={}", fixture.dir.path().join("attempts/4097/work").display());
+    let is_of_it = |process: &PathBuf| {
+        fs::read(process.join("environ"))
+            .is_ok_and(|text| text.split(|byte| *byte == 0).any(|word| word == mark.as_bytes()))
+    };
+    let left: Vec<_> =
+        fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path()).filter(is_of_it).collect();
+    assert_eq!(left, [""; 0].map(PathBuf::from), "its end is said when nothing of it is left");
+    fixture.stop();
+}
+
 /// EXE-2: the kernel is told of the share of the processor, and the job's first process is in the group.
 #[test]
 fn attempt_has_its_share_of_the_processor() {
@@ -337,11 +363,42 @@ impl Apart {
         dirs.iter().for_each(|dir| fs::create_dir(dir).unwrap());
         Self(dirs)
     }
+
+    /// All in it together have no more memory than that.
+    fn bound_memory(&self, bytes: u64) {
+        let files =
+            self.0.iter().flat_map(|dir| ["memory.limit_in_bytes", "memory.max"].map(|file| dir.join(file)));
+        let files: Vec<PathBuf> = files.filter(|file| file.exists()).collect();
+        assert!(!files.is_empty());
+        files.iter().for_each(|file| fs::write(file, bytes.to_string()).unwrap());
+    }
 }
 
 impl Drop for Apart {
     fn drop(&mut self) {
         self.0.iter().for_each(|dir| drop(fs::remove_dir(dir)));
+    }
+}
+
+/// EXE-2, EXE-7: the kernel ends a job for want of memory that is not the job's own: what it shares with others is full. It counts as
+/// its host's, whether the job has a limit, which the kernel counts by, or none, where it is inferred.
+#[test]
+fn want_of_memory_of_the_host_is_told_from_the_own_limit() {
+    let name = format!("tidemill-full-{}", std::process::id());
+    let apart = Apart::make(&name);
+    apart.bound_memory(128 << 20);
+    for limits in [memory(2048), Limits::default()] {
+        let place = Some(format!("/{name}"));
+        let mut fixture = Fixture::with(|config| config.cgroup = place);
+        // What was ended on the host before is looked at first.
+        let (outcome, _, _) = fixture.run(limits, &format!("sleep 1.5; {HOG}"));
+        let excess = outcome.excess.unwrap_or_else(|| panic!("{outcome:?}"));
+        assert_eq!(
+            (outcome.result, excess.kind, excess.limit),
+            (AttemptResult::Failed, ExcessKind::HostMemory, None),
+            "{outcome:?}"
+        );
+        fixture.end_shims();
     }
 }
 
