@@ -609,7 +609,14 @@ fn restarted_worker_takes_over_what_runs() {
         BTreeMap::from([(ended, (failed, Some(7), None)), (killed, (was_killed, None, Some(15)))])
     );
     go(running, "3\n");
-    let (outcome, usage) = owner.hear_finished(running);
+    let (outcome, usage) = loop {
+        match owner.hear() {
+            // It is said again until the worker hears that it is recorded.
+            Command::Worker(WorkerCommand::ReportFinished { token, .. }) if token != running => {}
+            Command::Worker(WorkerCommand::ReportFinished { outcome, usage, .. }) => break (outcome, usage),
+            other => panic!("{other:?}"),
+        }
+    };
     assert_eq!((outcome.result, outcome.exit_code), (failed, Some(3)));
     assert!(usage.is_some());
     assert_eq!(log_of(&again, running, "")["content"], "before\nafter\n");

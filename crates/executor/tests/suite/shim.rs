@@ -16,6 +16,8 @@ use tempfile::TempDir;
 use tidemill_executor::{AttemptDir, ExitRecord, KillCause, Lease, News, ShimSpec, Shims};
 use tidemill_model::Token;
 
+use crate::site::processes_in;
+
 /// Far above what anything here takes; reached only by a failure.
 const BOUND: Duration = Duration::from_secs(30);
 
@@ -163,9 +165,10 @@ impl Attempt {
         worker
     }
 
-    /// Waits for the shim's own end.
+    /// Waits for the shim's own end. Nothing of the job is left then.
     pub(crate) fn end(&mut self) -> ExitRecord {
         let news = hear_all(&self.worker);
+        assert_eq!(processes_in(&self.path("work")), BTreeMap::new(), "they have ended");
         let record = self.record().expect("a shim that has ended has written it down");
         assert_eq!(news.last(), Some(&News::Ended(Box::new(record.clone()))));
         record

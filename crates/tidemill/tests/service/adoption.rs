@@ -88,3 +88,44 @@ fn server_of_another_binary_takes_over_fifty_running_jobs() {
     assert_eq!(processes_of(&mark), 0);
     assert_eq!(server.stop(), Some(0));
 }
+
+/// EXE-10: in a container, where everything ends with the first process, nothing is left to be taken over: the next server reports the
+/// attempt as lost, says why, and the batch runs again.
+#[test]
+fn what_ends_with_its_container_is_lost_and_runs_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let (data, go) = (dir.path().join("data"), dir.path().join("go"));
+    let mark = format!("TIDEMILL_PARAM_MARK={}", dir.path().display());
+    let container = || {
+        let mut command = Command::new("unshare");
+        command.args(["--pid", "--fork", "--kill-child", "--mount-proc", TIDEMILL]);
+        command
+    };
+    let mut server = Server::begin(container(), &data, &[]);
+    server.apply(&format!(
+        "jobs: [{{name: long, group: default, type: shell, retries: 1, retry_interval_s: 0, parameters: {{mark: '{}'}},\n\
+         command: 'echo begins; until [ -e {} ]; do sleep 0.1; done'}}]",
+        dir.path().display(),
+        go.display()
+    ));
+    let batch = run_job(&server, "default/long");
+    until("it runs", || {
+        (shown(&server, &batch)["state"] == "running" && processes_of(&mark) > 0).then_some(())
+    });
+
+    server.child.kill().unwrap();
+    server.child.wait().unwrap();
+    until("all of it ends with it", || (processes_of(&mark) == 0).then_some(()));
+    let server = Server::begin(container(), &data, &[]);
+    until("it runs again", || (processes_of(&mark) > 0).then_some(()));
+    fs::write(&go, "").unwrap();
+    let shown = ended(&server, &batch);
+    let [first, second] = &shown["attempts"].as_array().unwrap()[..] else { panic!("{shown}") };
+    assert_eq!((&first["result"], &second["result"]), (&"lost".into(), &"success".into()), "{shown}");
+    let message = first["message"].as_str().unwrap();
+    assert!(
+        message.starts_with("its shim was killed") && message.contains("nothing of it runs any more"),
+        "{message}"
+    );
+    assert_eq!(text(&server.run(&["batch", "logs", &batch, "--attempt", "1"]).stdout), "begins\n");
+}

@@ -1,12 +1,14 @@
 //! EXE-13, JOB-2: work that jobs start elsewhere, and types that a worker cannot run, through job files, REST and the command line.
 //! A directory and a script stand in for the cluster.
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
+use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::server::{Server, run_job, text, until};
+use crate::server::{Server, TIDEMILL, run_job, text, until};
 
 const STAND_IN: &str = r#"
 cd "$(dirname "$0")/apps"
@@ -96,5 +98,84 @@ fn worker_says_what_it_can_run_and_why_not_the_rest() {
     let job = json!({"name": "u", "group": "default", "type": "unheard_of", "command": "x"});
     let (status, refused) = server.post("/api/jobs/apply", "u", &json!({"jobs": [job]}));
     assert!(status == 422 && refused.to_string().contains("unheard_of"), "{status} {refused}");
+    assert_eq!(server.stop(), Some(0));
+}
+
+/// What the commands of every platform do here: say how they were called; those that start applications note one, which carries the
+/// tag that they were given and has ended.
+const COMMANDS: &str = r#"#!/bin/sh
+bin=$(dirname "$0")
+name=$(basename "$0")
+if [ "$name" = yarn ]; then
+  case $2 in
+    -list) echo 'Total number of applications'; grep -lx -- "$6" "$bin"/application_* 2>/dev/null | sed 's|.*/||';;
+    -status) test -e "$bin/$3" && printf 'Application Report :\n\tFinal-State : SUCCEEDED\n';;
+  esac
+  exit 0
+fi
+printf '%s' "$name"; printf ' [%s]' "$@"; echo
+tag=$(printf '%s\n' "$@" | sed -n 's/.*tags=//p' | head -n 1)
+[ -z "$tag" ] || echo "$tag" > "$bin/application_1_$$"
+[ "$name" != spark-submit ] || exit 9
+"#;
+
+/// JOB-2, EXE-13: each type that is known from the start runs the command of its platform, with the text or the program, the class and
+/// the arguments of the job; the applications that three of them start are found by their tag, and a job of Spark has the result
+/// of its own.
+#[test]
+fn every_built_in_type_runs_the_command_of_its_platform() {
+    let dir = tempfile::tempdir().unwrap();
+    let bin = dir.path().join("bin");
+    fs::create_dir(&bin).unwrap();
+    for name in ["java", "hadoop", "hive", "spark-submit", "datahub", "yarn"] {
+        fs::write(bin.join(name), COMMANDS).unwrap();
+        fs::set_permissions(bin.join(name), Permissions::from_mode(0o755)).unwrap();
+    }
+    let mut program = Command::new(TIDEMILL);
+    program.env("PATH", format!("{}:{}", bin.display(), std::env::var("PATH").unwrap()));
+    let slots = r#"{"java": 1, "mapreduce": 1, "hive": 1, "spark": 1, "datahub": 1}"#;
+    let server = Server::begin(program, &dir.path().join("data"), &[("EXECUTOR__SLOTS", slots)]);
+    until("the level is raised", || (server.json(&["level", "show"])["level"].as_u64()? >= 3).then_some(()));
+    server.apply(
+        "jobs:\n\
+        - {name: java, group: default, type: java, program: /a.jar, class: x.Main, arguments: [one two]}\n\
+        - {name: mapreduce, group: default, type: mapreduce, program: /a.jar, class: x.Main, arguments: [-m]}\n\
+        - {name: hive, group: default, type: hive, command: select 1, arguments: [--silent]}\n\
+        - {name: spark, group: default, type: spark, program: /a.py, arguments: [one]}\n\
+        - {name: datahub, group: default, type: datahub, command: 'source: {}'}\n",
+    );
+    let work = |token: &str| dir.path().join(format!("data/worker/attempts/{token}")).display().to_string();
+    type Line = fn(&str, &str) -> String;
+    let expected: [(&str, Line, bool); 5] = [
+        ("java", |_, _| "java [-cp] [/a.jar] [x.Main] [one two]".to_owned(), false),
+        (
+            "mapreduce",
+            |_, tag| format!("hadoop [jar] [/a.jar] [x.Main] [-Dmapreduce.job.tags={tag}] [-m]"),
+            true,
+        ),
+        (
+            "hive",
+            |work, tag| {
+                let tags = format!(
+                    "[--hiveconf] [mapreduce.job.tags={tag}] [--hiveconf] [tez.application.tags={tag}]"
+                );
+                format!("hive {tags} [-f] [{work}/script.hql] [--silent]")
+            },
+            true,
+        ),
+        ("spark", |_, tag| format!("spark-submit [--conf] [spark.yarn.tags={tag}] [/a.py] [one]"), true),
+        ("datahub", |work, _| format!("datahub [ingest] [-c] [{work}/script.yaml]"), false),
+    ];
+    for (name, line, starts) in expected {
+        let batch = run_job(&server, &format!("default/{name}"));
+        let shown = ended(&server, &batch);
+        let log = text(&server.run(&["batch", "logs", &batch]).stdout);
+        assert_eq!(shown["result"], "success", "{shown} {log}");
+        let attempt = &shown["attempts"][0];
+        let tag = log.split(['=', ']']).find(|word| word.starts_with("tidemill-")).unwrap_or_default();
+        assert_eq!(tag.is_empty(), !starts, "{log}");
+        assert_eq!(log.trim(), line(&work(&attempt["id"].to_string()), tag));
+        assert_eq!(attempt["external_work"].as_array().map(Vec::len), Some(usize::from(starts)), "{attempt}");
+    }
     assert_eq!(server.stop(), Some(0));
 }

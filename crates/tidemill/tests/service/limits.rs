@@ -1,5 +1,6 @@
 //! EXE-2, EXE-7: limits of attempts, through job files, REST, the command line and the feed.
 
+use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
@@ -154,4 +155,42 @@ fn usage_of_a_running_batch_is_shown() {
     ended(&server, &batch);
     let (status, problem) = server.get(&path);
     assert_eq!((status, problem["code"].as_str()), (404, Some("not_running")), "{problem}");
+}
+
+/// EXE-1, EXE-2, EXE-8: a worker says when it starts how it keeps limits and what it lacks for better; `worker show` says the same,
+/// and what memory and load its machine has.
+#[test]
+fn worker_says_how_it_keeps_limits_and_what_its_machine_has() {
+    let dir = tempfile::tempdir().unwrap();
+    let said = dir.path().join("said");
+    let mut program = Command::new(TIDEMILL);
+    program.stderr(fs::File::create(&said).unwrap());
+    let settings = [("EXECUTOR__CGROUP", "none"), ("LOG_FILTER", "info")];
+    let server = Server::begin(program, &dir.path().join("data"), &settings);
+    let line = r#"memory="looks" cpu="nothing" processes="looks" lacks="executor.cgroup is none""#;
+    until("it says how", || fs::read_to_string(&said).unwrap().contains(line).then_some(()));
+
+    let meminfo = fs::read_to_string("/proc/meminfo").unwrap();
+    let total_kib =
+        meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:")?.split_whitespace().next());
+    let total_mb = total_kib.unwrap().parse::<u64>().unwrap() / 1024;
+    let id = until("it has registered", || {
+        server.json(&["worker", "ls"])["items"].get(0).map(|worker| worker["id"].as_str().unwrap().to_owned())
+    });
+    let shown = until("it has measured", || {
+        Some(server.json(&["worker", "show", &id])).filter(|shown| shown["measured_at"].is_string())
+    });
+    assert_eq!(
+        shown["limits_kept"],
+        json!({"memory": "looks", "cpu": "nothing", "processes": "looks"}),
+        "{shown}"
+    );
+    assert_eq!(
+        (&shown["memory_total_mb"], &shown["overloaded"]),
+        (&json!(total_mb), &json!(false)),
+        "{shown}"
+    );
+    let free_mb = shown["memory_free_mb"].as_u64().unwrap();
+    assert!((1..total_mb).contains(&free_mb) && shown["load_percent"].is_u64(), "{shown}");
+    assert_eq!(server.stop(), Some(0));
 }
