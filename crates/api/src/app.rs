@@ -20,7 +20,7 @@ use crate::kept::{HOME_KEPT_FOR, Home, Kept, homeless};
 use crate::ports::{Admin, Cluster, Feed, Freshness, Keys, Past, SentCommands};
 use crate::position::JournalPosition;
 use crate::turns::{Told, Turns};
-use crate::worker_logs::WorkerLogs;
+use crate::workers::Workers;
 use crate::{Config, Error, Problem};
 
 /// What the interface stands on.
@@ -58,7 +58,7 @@ pub(crate) struct App {
     pub(crate) config: Config,
     pub(crate) deps: Deps,
     pub(crate) keys: Kept<Arc<str>, AppKeyRow>,
-    pub(crate) logs: WorkerLogs,
+    pub(crate) workers: Workers,
     /// By which owners know what was checked here.
     pub(crate) secret: OwnersSecret,
     pub(crate) user_groups: Kept<UserName, Home>,
@@ -110,7 +110,7 @@ impl App {
             user_groups: Kept::new(HOME_KEPT_FOR),
             bulks: Bulks::default(),
             secret: OwnersSecret::of(&config.internal_key),
-            logs: WorkerLogs::new(&config.logs_key, peer_timeout, deps.roles.as_ref())?,
+            workers: Workers::new(&config.logs_key, peer_timeout, deps.roles.as_ref())?,
             requests: Arc::new(Semaphore::new(config.max_requests)),
             arrivals: Arrivals::new(config.max_requests.min(limits.connections / 2), limits.per_address / 4),
             streams: Turns::new(STREAMS, config.max_streams, config.max_streams_per_key, config.max_streams),

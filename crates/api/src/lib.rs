@@ -52,7 +52,7 @@ mod storage;
 mod turns;
 mod unique;
 mod view;
-mod worker_logs;
+mod workers;
 mod write;
 
 pub use app::Deps;
@@ -66,4 +66,4 @@ pub use past::JournalPast;
 pub use position::JournalPosition;
 pub use problem::Problem;
 pub use server::{Server, router, run};
-pub use worker_logs::LogPart;
+pub use workers::LogPart;

@@ -20,7 +20,7 @@ use crate::params::Params;
 use crate::rights::Caller;
 use crate::standing::Standing;
 use crate::view::{Answered, AttemptView, List, batch_state};
-use crate::worker_logs::{LogPart, NOT_RUNNING, Stream};
+use crate::workers::{LogPart, NOT_RUNNING, Stream};
 
 /// Attempts of one batch among which one is looked for.
 const MAX_ATTEMPTS: usize = 1_000;
@@ -86,7 +86,7 @@ pub(super) async fn used(by: Reader, Path(text): Path<String>) -> Answered<LiveU
         return Err(Problem::new(StatusCode::NOT_FOUND, NOT_RUNNING, detail));
     };
     let address = address_of(&by.app, &attempt).await?;
-    by.app.logs.used(&address, Token(attempt.id)).await.map(Json)
+    by.app.workers.used(&address, Token(attempt.id)).await.map(Json)
 }
 
 /// An attempt's whole log (LOG-3).
@@ -145,7 +145,7 @@ pub(crate) async fn read_part(
     let offset = params.get(OFFSET)?.unwrap_or(0);
     let lines = params.get(LINES)?.and_then(|lines| u32::try_from(lines).ok()).unwrap_or(PART_LINES);
     let address = address_of(app, attempt).await?;
-    app.logs.read(&address, Token(attempt.id), (stream, offset, lines)).await
+    app.workers.read(&address, Token(attempt.id), (stream, offset, lines)).await
 }
 
 /// The whole log of an attempt of this group as a file, for as long as the caller may read it.
@@ -158,7 +158,7 @@ pub(crate) async fn download_attempt(
 ) -> Result<Response, Problem> {
     let open = app.streams.take(standing.caller().app()).await?;
     let address = address_of(app, attempt).await?;
-    let chunks = app.logs.download(&address, Token(attempt.id), stream).await?;
+    let chunks = app.workers.download(&address, Token(attempt.id), stream).await?;
     let mut response = Response::new(standing.while_may_read(group, open, chunks));
     let name = format!("batch-{}-attempt-{}.{}.log", attempt.batch_id, attempt.attempt, stream.name());
     let disposition = HeaderValue::try_from(format!("attachment; filename=\"{name}\""));

@@ -18,7 +18,7 @@ use crate::params::Params;
 use crate::routes::{OFFSET, download_attempt, newest_attempt, read_part};
 use crate::standing::Standing;
 use crate::view::Answered;
-use crate::worker_logs::Stream;
+use crate::workers::Stream;
 
 /// A part of a log.
 #[derive(Serialize, JsonSchema)]

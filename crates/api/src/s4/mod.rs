@@ -30,7 +30,7 @@ use crate::params::Params;
 use crate::rights::{Asks, Caller};
 use crate::routes::{LINES, OFFSET};
 use crate::standing::Standing;
-use crate::worker_logs::Stream;
+use crate::workers::Stream;
 
 const APP_NAME: Asked<String> =
     Asked::text("app_name", "Name of the application key; or the header X-App-Name.");

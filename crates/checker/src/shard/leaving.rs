@@ -47,8 +47,7 @@ impl Shard {
     /// Whether an assignment may be returned because its worker leaves; of one that was granted, the worker has said so.
     pub(super) fn may_leave(&self, at: &At<'_>, held: &Assignment, is_granted: bool) -> bool {
         let Some(known) = self.workers.get(&held.worker) else { return false };
-        // Also where its next life has registered before what it held was taken back.
-        // One record may say all of it.
+        // Also where its next life has registered before what it held was taken back, or one record says all of it.
         let has_left = known.left.is_some_and(|left| held.said <= left);
         has_left || if is_granted { !matches!(at.asked, Asked::Owner) } else { known.leaving }
     }

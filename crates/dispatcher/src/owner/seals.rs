@@ -103,18 +103,10 @@ impl Seals {
         (silence, boot_ms): (&mut Silence, u64),
     ) -> Result<bool, Unsealed> {
         let Some(secret) = &self.secret else { return Ok(false) };
-        let is_due = draft.state().level().allows(Level::SEALED_REPORTS);
-        // An owner that does not know an attempt has its worker end it: only the owner of its shard may say so.
-        if is_due && attempt_of(&command.command).is_some_and(|token| token.shard() != command.shard) {
-            return Err(Unsealed::Foreign("it names an attempt of another shard"));
+        if draft.state().level().allows(Level::SEALED_REPORTS) {
+            check_of_cluster(secret, command)?;
         }
         let Some(group) = draft.state().group(command.shard) else { return Ok(false) };
-        if let Some(is_sealed) = secret.has_sealed(command) {
-            return match !is_due || is_sealed {
-                true => Ok(false),
-                false => Err(Unsealed::Foreign("no interface or prober of this cluster has sealed it")),
-            };
-        }
         let Some(report) = report(&command.command) else { return Ok(false) };
         let Some(sealing) = group.sealing(report.worker) else { return Ok(false) };
         let place = (command.shard, report.worker.clone());
@@ -122,8 +114,12 @@ impl Seals {
         match report.kind {
             // The engine says that it is not the present life; but it lives, if that is so.
             ReportKind::Heartbeat if !present => {
-                let life = (report.life, sealing.worker_key);
-                return Ok(self.is_sealed_elsewise(&place, life, &sealing, &record.value));
+                let (Some(life), Some(worker_key)) = (report.life, sealing.worker_key) else {
+                    return Ok(false);
+                };
+                let (body, seal) = seal_parts(&record.value);
+                let is_sealed = |seal| self.is_sealed(&place, (life, worker_key), &sealing, (body, seal));
+                return Ok(seal.is_some_and(is_sealed));
             }
             ReportKind::Registration
                 if report.life.is_some_and(|life| group.has_ended(report.worker, life)) =>
@@ -191,19 +187,6 @@ impl Seals {
             self.workers.clear();
         }
         self.workers.entry(place.clone()).or_default()
-    }
-
-    /// The same of a life that is not the present one.
-    fn is_sealed_elsewise(
-        &mut self,
-        place: &Place,
-        life: (Option<&Incarnation>, Option<&str>),
-        sealing: &Sealing<'_>,
-        value: &[u8],
-    ) -> bool {
-        let (Some(life), Some(worker_key)) = life else { return false };
-        let (body, seal) = seal_parts(value);
-        seal.is_some_and(|seal| self.is_sealed(place, (life, worker_key), sealing, (body, seal)))
     }
 
     fn is_sealed(
@@ -313,6 +296,18 @@ impl Seals {
             all.push(effect);
         }
         all
+    }
+}
+
+/// What holds of every worker's report, and of what processes of the cluster say.
+fn check_of_cluster(secret: &OwnersSecret, record: &CommandRecord) -> Result<(), Unsealed> {
+    // An owner that does not know an attempt has its worker end it: only the owner of its shard may say so.
+    if attempt_of(&record.command).is_some_and(|token| token.shard() != record.shard) {
+        return Err(Unsealed::Foreign("it names an attempt of another shard"));
+    }
+    match secret.has_sealed(record) {
+        Some(false) => Err(Unsealed::Foreign("no interface or prober of this cluster has sealed it")),
+        Some(true) | None => Ok(()),
     }
 }
 

@@ -543,6 +543,8 @@ fn lease_of_a_life_that_an_older_one_replaced_is_not_over() {
         if has_sealed {
             say(&mut requester, own_key().seal(body(heartbeat("life-1", 1))));
         }
+        let token = assigned(&mut requester, "a");
+        say(&mut requester, own_key().seal(body(question(token, "life-1"))));
         say(&mut requester, body(register("life-0", 0)));
         if is_new_owner {
             requester.another("next");
@@ -554,7 +556,11 @@ fn lease_of_a_life_that_an_older_one_replaced_is_not_over() {
             say(&mut requester, signs(number));
         }
         let kinds = requester.kinds();
-        assert!(kinds.contains(&"worker.lost".to_owned()), "{kinds:?}");
+        let said = |kind: &str| kinds.contains(&kind.to_owned());
+        assert!(
+            said("worker.lost") && said("worker.lease_half_over"),
+            "people hear that it is silent: {kinds:?}"
+        );
         let expired = kinds.contains(&"lease.expired".to_owned());
         requester.pass(66_000);
         requester.settle();

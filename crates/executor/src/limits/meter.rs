@@ -24,19 +24,33 @@ pub(super) struct Seen {
     pub(super) memory_kib: u64,
 }
 
+impl Seen {
+    fn of(all: &[Found], memory_kib: fn(i32) -> u64) -> Self {
+        let processes = all.iter().fold(0, |sum: u32, found| sum.saturating_add(found.threads));
+        Self { processes, memory_kib: all.iter().map(|found| memory_kib(found.pid)).sum() }
+    }
+}
+
+/// A process that a walk has found.
+struct Found {
+    pid: i32,
+    threads: u32,
+}
+
 /// All below this process, without itself, and without one of its children and what is below that.
 pub(super) fn look(root: Pid, spared: Option<Pid>) -> Seen {
-    walk(root, spared, memory_kib)
+    Seen::of(&below(root, spared), memory_kib)
 }
 
 /// The same, with memory that processes share counted once. It costs much more.
 pub(super) fn look_closely(root: Pid, spared: Option<Pid>) -> Seen {
-    walk(root, spared, own_memory_kib)
+    Seen::of(&below(root, spared), own_memory_kib)
 }
 
 /// What the tree below a shim uses now, and has used; nothing where the shim is gone.
 pub(crate) fn used(Located { shim, beside, peak_memory_kib, peak_processes }: &Located) -> Option<LiveUsage> {
-    let seen = look(Pid::from_raw(*shim)?, beside.and_then(Pid::from_raw));
+    let all = below(Pid::from_raw(*shim)?, beside.and_then(Pid::from_raw));
+    let seen = Seen::of(&all, memory_kib);
     let ticks = rustix::param::clock_ticks_per_second();
     let ms = |of: u64| of.saturating_mul(1_000) / ticks;
     let own = Stat::of(*shim)?;
@@ -53,7 +67,7 @@ pub(crate) fn used(Located { shim, beside, peak_memory_kib, peak_processes }: &L
     let add = |to: &mut Option<u64>, bytes: Option<u64>| {
         *to = to.map_or(bytes, |sum| Some(sum + bytes.unwrap_or(0)));
     };
-    for pid in below(*shim, *beside) {
+    for Found { pid, .. } in all {
         if let Some(stat) = Stat::of(pid) {
             usage.cpu_ms += stat.own + stat.waited_for;
         }
@@ -90,29 +104,16 @@ impl Stat {
 }
 
 /// All below a process, without one of its children and what is below that.
-fn below(root: i32, spared: Option<i32>) -> Vec<i32> {
-    let mut found = children(root).1;
-    found.retain(|pid| Some(*pid) != spared);
-    let mut next = 0;
-    while let Some(pid) = found.get(next).copied().filter(|_| next < MOST) {
-        next += 1;
-        found.extend(children(pid).1);
+fn below(root: Pid, spared: Option<Pid>) -> Vec<Found> {
+    let mut open = children(root.as_raw_nonzero().get()).1;
+    open.retain(|pid| Pid::from_raw(*pid) != spared);
+    let mut all = Vec::new();
+    while let Some(pid) = open.get(all.len()).copied().filter(|_| all.len() < MOST) {
+        let (threads, children) = children(pid);
+        open.extend(children);
+        all.push(Found { pid, threads });
     }
-    found
-}
-
-fn walk(root: Pid, spared: Option<Pid>, memory_kib: fn(i32) -> u64) -> Seen {
-    let mut found = children(root.as_raw_nonzero().get()).1;
-    found.retain(|pid| Pid::from_raw(*pid) != spared);
-    let (mut seen, mut next) = (Seen::default(), 0);
-    while let Some(pid) = found.get(next).copied().filter(|_| next < MOST) {
-        next += 1;
-        let (threads, below) = children(pid);
-        found.extend(below);
-        seen.processes = seen.processes.saturating_add(threads);
-        seen.memory_kib += memory_kib(pid);
-    }
-    seen
+    all
 }
 
 /// The threads of a process, and the children of all of them.

@@ -10,7 +10,7 @@ use crate::view::{
     AttemptView, BatchDetail, BatchView, BulkItemView, BulkView, LateProbeView, List, RerunBatchView,
     RerunJobs, RerunView, ReturnView, ThirdPartyView,
 };
-use crate::worker_logs::LogPart;
+use crate::workers::LogPart;
 
 pub(super) fn calls(calls: Calls) -> Calls {
     attempts_of(of_batches(calls))

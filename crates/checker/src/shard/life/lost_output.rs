@@ -68,13 +68,8 @@ impl Shard {
             && at.level.allows(Level::OUTPUT_LOOKS)
             && goes_by_output(batch)
             && !batch.external.may_write_beside()
-            && !batch.may_fail_at_start();
-        let run = (batch.job, batch.time);
-        if self.strays.live.values().any(|stray| stray.run == run)
-            && let Some(batch) = self.batches.get_mut(&id)
-        {
-            batch.lost_output.owed = false;
-        }
+            && !batch.may_fail_at_start()
+            && !self.strays.live.values().any(|stray| stray.run == (batch.job, batch.time));
     }
 
     /// `lost_attempts_are_looked_for`

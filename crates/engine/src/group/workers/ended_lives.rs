@@ -28,3 +28,21 @@ impl EndedLives {
         self
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Bounded by itself: the oldest is forgotten, and a life that begins again is not among the ended.
+    #[test]
+    fn last_lives_are_known_and_no_more() {
+        let life = |number: usize| Incarnation::new(number.to_string());
+        let lives = (1..=20)
+            .fold(EndedLives::default(), |lives, number| lives.followed_by(&life(number), &life(number - 1)));
+        let known: Vec<usize> = (0..=20).filter(|number| lives.contains(&life(*number))).collect();
+        assert_eq!(known, (4..20).collect::<Vec<_>>());
+        let lives = lives.followed_by(&life(7), &life(20));
+        assert!(!lives.contains(&life(7)) && lives.contains(&life(20)));
+        assert_eq!(lives.0.len(), MAX_ENDED_LIVES);
+    }
+}

@@ -61,14 +61,14 @@ pub struct LogPart {
     pub is_end: bool,
 }
 
-pub(crate) struct WorkerLogs {
+pub(crate) struct Workers {
     client: reqwest::Client,
     scheme: &'static str,
     logs_key: String,
     timeout: Duration,
 }
 
-impl WorkerLogs {
+impl Workers {
     pub(crate) fn new(logs_key: &str, timeout: Duration, roles: Option<&Roles>) -> Result<Self, Error> {
         let peers = Peers::new(roles);
         let scheme = peers.scheme;
@@ -142,7 +142,8 @@ impl WorkerLogs {
                 Err(Problem::new(StatusCode::NOT_FOUND, code, detail))
             }
             status => {
-                let detail = format!("the worker at {address} answers {status} when asked for the log");
+                let detail =
+                    format!("the worker at {address} answers {status} when asked about attempt {token}");
                 Err(Problem::new(StatusCode::BAD_GATEWAY, "log_refused", detail))
             }
         }
@@ -159,10 +160,10 @@ pub(crate) fn not_running(token: Token) -> String {
 }
 
 fn unreachable_worker(address: &str, error: &reqwest::Error) -> Problem {
-    tracing::warn!(address, error = error as &dyn std::error::Error, "cannot ask a worker for a log");
+    tracing::warn!(address, error = error as &dyn std::error::Error, "cannot ask a worker");
     let detail = match trouble(error) {
-        Some(why) => format!("the worker at {address}, which has the log, cannot be asked: {why}"),
-        None => format!("the worker at {address}, which has the log, does not answer; try again later"),
+        Some(why) => format!("the worker at {address} cannot be asked: {why}"),
+        None => format!("the worker at {address} does not answer; try again later"),
     };
     Problem::unavailable("worker_unreachable", detail)
 }
