@@ -165,8 +165,8 @@ impl Seals {
         }
         self.to_tell.insert(place, sealing.incarnation.clone());
         match seal {
-            // The heartbeat that follows a first registration is sent before its answer is heard.
-            None if report.kind == ReportKind::Heartbeat && !knows_key => Err(Unsealed::NotYet),
+            // What follows a first registration is said before its answer is heard: the heartbeat, and what was taken over.
+            None if !knows_key => Err(Unsealed::NotYet),
             None => Err(Unsealed::Foreign("it is not sealed")),
             Some(_) => {
                 Err(Unsealed::Foreign("it is sealed by somebody else, in another life, or for another owner"))
