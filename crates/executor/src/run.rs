@@ -53,7 +53,7 @@ pub fn run(config: Config, log: Arc<dyn Log>, shutdown: Receiver<()>) -> Result<
     let (checks, checking) = Checks::start(&config.probe, process_inputs.clone())?;
     let Earlier { found, live } = processes::find_earlier(&data, &config.all_types(), &checks, &groups.tree)?;
     tracing::info!(worker = %data.worker, %incarnation, group = %config.group, logs = %logs.address,
-        earlier = found.len(), live = live.len(), containment = "process groups and a subreaper", "executor starts");
+        earlier = found.len(), live = live.len(), containment = "sessions and a subreaper", "executor starts");
     say_limits(&groups, &live);
     for input in found {
         let outputs = worker.step(input);

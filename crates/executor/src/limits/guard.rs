@@ -2,7 +2,9 @@
 
 use std::io;
 
-use rustix::process::{Pid, Resource, Rlimit, Signal, getpid, getrlimit, setrlimit};
+use rustix::process::{
+    Pid, Resource, Rlimit, Signal, getpid, getpriority_process, getrlimit, setpriority_process, setrlimit,
+};
 use tidemill_model::{Excess, ExcessKind, LimitKind, Limits};
 
 use super::ShimLimits;
@@ -21,6 +23,8 @@ const SELDOM_MS: u64 = 16_000;
 const SHELL_KILLED: i32 = 128 + 9;
 /// The kernel takes a process with a low score last, when there is no memory.
 const OOM_SCORE: &str = "-900";
+/// Before all others of the account that share the processor.
+const HIGHEST: i32 = -20;
 
 /// Keeps the limits of one attempt, and measures what it uses.
 #[derive(Debug)]
@@ -232,9 +236,13 @@ impl Guard {
     }
 }
 
-/// The shim is to outlive what it watches over. Without the right to it, it is as likely to be taken as before.
-pub(crate) fn protect_shim() {
+/// The shim is to outlive what it watches over, and to end it however many processes that has: this thread of it comes before them
+/// for the processor. Without the right to either, it is as any other. Gives the priority that the shim had.
+pub(crate) fn protect_shim() -> i32 {
     let _ = std::fs::write("/proc/self/oom_score_adj", OOM_SCORE);
+    let before = getpriority_process(None).unwrap_or(0);
+    let _ = setpriority_process(None, HIGHEST);
+    before
 }
 
 fn kib(mb: u32) -> u64 {

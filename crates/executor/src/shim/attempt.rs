@@ -115,7 +115,7 @@ impl Run<'_, '_> {
             Err(error) => return failed(error),
         };
         line.tell(&News::Started);
-        protect_shim();
+        output.copy_at(protect_shim());
         let heard = (&mut *line, signals, &mut output);
         watch::until_empty(&mut watch, main, guard, heard, elsewhere.as_deref_mut())?;
         let outputs = output.finish();
@@ -150,7 +150,7 @@ pub(super) fn hear_spec(worker: &UnixStream) -> io::Result<(ShimSpec, Vec<u8>)> 
     Ok((spec, reader.buffer().to_vec()))
 }
 
-/// Starts the job in a process group of its own, its output going into pipes, with the signals and the mask that a program
+/// Starts the job in a session of its own, its output going into pipes, with the signals and the mask that a program
 /// expects. The text of an error is for people.
 fn start(dir: &AttemptDir, spec: &ShimSpec, guard: &Guard, marker: File) -> Result<(Pid, Output), String> {
     let output = Output::open(dir, marker, spec.output_max_bytes)
@@ -194,7 +194,7 @@ fn files([stdout, stderr]: [&OwnedFd; 2]) -> nix::Result<PosixSpawnFileActions> 
     Ok(files)
 }
 
-/// In a session of its own: the kernel shares the processor out by sessions first, so however many processes a job has, its shim
+/// In a session of its own: where the kernel shares the processor out by sessions, however many processes a job has in its, its shim
 /// gets as much of it as all of them.
 fn attributes() -> nix::Result<PosixSpawnAttr> {
     let mut attributes = PosixSpawnAttr::init()?;

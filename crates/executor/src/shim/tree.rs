@@ -61,8 +61,11 @@ pub(crate) fn kill_strays(root: Pid, is_known: &dyn Fn(Pid) -> bool) -> Strays {
 
 /// Asks every living descendant of `root` to end, once, but not those of `spared`. They are stopped first, until no further one turns
 /// up: so none is missed that is just being forked, and what they start then to clean up is left in peace.
+///
+/// Children go on before their parents: where a parent ends while a child of another process group is stopped, the kernel ends that
+/// child by SIGHUP, before it has heard of SIGTERM.
 pub(crate) fn ask_descendants(root: Pid, spared: Option<Pid>) {
-    let mut asked = HashMap::new();
+    let (mut asked, mut stopped) = (HashMap::new(), Vec::new());
     loop {
         let mut found = descendants(root.as_raw_nonzero().get(), spared);
         found.retain(|(pid, stat)| {
@@ -71,11 +74,12 @@ pub(crate) fn ask_descendants(root: Pid, spared: Option<Pid>) {
         if found.is_empty() {
             break;
         }
-        for (pid, stat) in found {
-            signal_process(pid, stat, &[Signal::STOP]);
+        for (pid, stat) in &found {
+            signal_process(*pid, *stat, &[Signal::STOP]);
         }
+        stopped.extend(found);
     }
-    for (pid, stat) in asked {
+    for (pid, stat) in stopped.into_iter().rev() {
         signal_process(pid, stat, &[Signal::TERM, Signal::CONT]);
     }
 }

@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
 use rustix::time::{ClockId, clock_gettime};
 use tempfile::TempDir;
-use tidemill_executor::{AttemptDir, ExitRecord, KillCause, Lease, News, ShimSpec, Shims};
-use tidemill_model::Token;
+use tidemill_executor::{AttemptDir, ExitRecord, KillCause, Lease, News, ShimLimits, ShimSpec, Shims, Tree};
+use tidemill_model::{Limits, Token};
 
 use crate::site::processes_in;
 
@@ -204,8 +204,8 @@ pub(crate) fn is_alive(pid: u32) -> bool {
 
 /// EXE-2: the job's environment is what was given and nothing else; its directory is its own.
 #[test]
-fn job_has_its_environment_directory_and_group() {
-    let mut spec = script("env; pwd; ps -o pgid= -p $$ | tr -d ' '; echo $$; echo oops >&2");
+fn job_has_its_environment_directory_and_session() {
+    let mut spec = script("env; pwd; ps -o sid= -p $$ | tr -d ' '; echo $$; echo oops >&2");
     spec.env.insert("TIDEMILL_TOKEN".to_owned(), "a b\nc".to_owned());
     let mut attempt = Attempt::start(&spec);
     assert_eq!(attempt.end().exit_code, Some(0));
@@ -213,9 +213,40 @@ fn job_has_its_environment_directory_and_group() {
     assert!(stdout.contains("TIDEMILL_TOKEN=a b\nc\n"), "{stdout}");
     assert!(!stdout.contains("CARGO"), "{stdout}");
     let lines: Vec<&str> = stdout.lines().rev().take(3).collect();
-    assert_eq!(lines[0], lines[1], "leads its own process group");
+    assert_eq!(lines[0], lines[1], "leads its own session");
     assert!(lines[2].ends_with("/work"), "{stdout}");
     assert_eq!(fs::read_to_string(attempt.path("stderr")).unwrap(), "oops\n");
+}
+
+/// EXE-2: whatever else a job has, as here a bound on its open files, it leads a session of its own, and its shim comes before it for
+/// the processor.
+#[test]
+fn job_with_limits_has_its_session_and_an_ordinary_priority() {
+    let text = "ps -o sid=,ni= -p $$; echo $$ 0; until test $(ps -o ni= -p $PPID) = -20; do sleep 0.05; done";
+    let limits =
+        ShimLimits { limits: Limits { open_files: Some(64), ..Limits::default() }, tree: Tree::default() };
+    for limits in [None, Some(Box::new(limits))] {
+        let mut attempt = Attempt::start(&ShimSpec { limits, ..script(text) });
+        assert_eq!(attempt.end().exit_code, Some(0));
+        let stdout = attempt.stdout();
+        let words: Vec<&str> = stdout.split_whitespace().collect();
+        assert_eq!(words[..2], words[2..], "{stdout}");
+    }
+}
+
+/// EXE-5: a job is asked to end, and so is what it runs in process groups of its own, as `timeout` does: each handles the signal, and
+/// none is ended by the kernel since its parent has gone first.
+#[test]
+fn child_in_another_group_handles_the_request_to_end() {
+    let text = "timeout 100 sh -c 'trap \"echo cleaned; exit 0\" TERM; echo $$ > child; while :; do sleep 0.05; done' & \
+        echo $! > main; wait";
+    for _ in 0..5 {
+        let mut attempt = Attempt::start(&script(text));
+        attempt.pid("child");
+        attempt.order("kill 20000 asked");
+        attempt.end();
+        assert_eq!(attempt.stdout(), "cleaned\n");
+    }
 }
 
 /// EXE-3
@@ -330,14 +361,14 @@ if os.fork() == 0:
 
 /// The number of the process that hides, once it does, below its shim.
 fn hidden(attempt: &Attempt) -> u32 {
-    let (hidden, shim) = (attempt.pid("hidden"), attempt.pid("shim"));
+    let [hidden, shim, job] = ["hidden", "shim", "job"].map(|name| attempt.pid(name));
     let place = PathBuf::from(format!("/proc/{hidden}"));
     until("a process that hides", || {
         let stat = fs::read_to_string(place.join("stat")).unwrap();
         let fields: Vec<&str> = stat.rsplit_once(") ").unwrap().1.split(' ').collect();
-        let shim = shim.to_string();
-        // Its shim leads the session of the job.
-        let is_apart = fields[1] == shim && fields[3] != shim;
+        let (shim, job) = (shim.to_string(), job.to_string());
+        // Shim and job lead a session each.
+        let is_apart = fields[1] == shim && ![shim, job].contains(&fields[3].to_owned());
         let is_bare = fs::read(place.join("environ")).unwrap().is_empty()
             && fs::read(place.join("cmdline")).unwrap() == b"[kworker/0:1]\x001000\0"
             && fs::read_link(place.join("cwd")).unwrap().as_os_str() == "/"
@@ -350,7 +381,8 @@ fn hidden(attempt: &Attempt) -> u32 {
 /// EXE-5: a process that hides ends with its attempt, before its end is told, whatever ends it.
 #[test]
 fn process_that_hides_ends_with_its_attempt() {
-    let script_of = |tail: &str| script(&format!("echo $PPID > shim; mkfifo go; {HIDDEN}; {tail}"));
+    let script_of =
+        |tail: &str| script(&format!("echo $PPID > shim; echo $$ > job; mkfifo go; {HIDDEN}; {tail}"));
     type Ending = (&'static str, fn(&mut Attempt), (Option<i32>, Option<KillCause>));
     let endings: [Ending; 4] = [
         ("itself", |attempt| fs::write(attempt.path("work/go"), "5\n").unwrap(), (Some(5), None)),

@@ -28,6 +28,7 @@ use std::time::Duration;
 
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;
+use rustix::process::setpriority_process;
 
 use self::copier::{Copier, Shared};
 use self::gap::Cause;
@@ -54,6 +55,8 @@ pub(super) struct Output {
     /// again and again.
     writers: [OwnedFd; 2],
     state: State,
+    /// Of the thread that copies, where it is not the shim's own.
+    priority: Option<i32>,
 }
 
 enum State {
@@ -85,7 +88,12 @@ impl Output {
         let shared = Arc::new(Shared::new([stdout, stderr]));
         let copier = Arc::new(Mutex::new(Copier::new(Arc::clone(&shared), logs)));
         let state = State::Held { copier, start_at_ms: None };
-        Ok(Self { shared, writers: [to_stdout, to_stderr], state })
+        Ok(Self { shared, writers: [to_stdout, to_stderr], state, priority: None })
+    }
+
+    /// The thread that copies comes no sooner for the processor than this says: its job may print as fast as it can.
+    pub(super) fn copy_at(&mut self, priority: i32) {
+        self.priority = Some(priority);
     }
 
     /// What the job writes to: stdout, stderr.
@@ -111,7 +119,7 @@ impl Output {
         match &mut self.state {
             State::Held { start_at_ms: None, .. } => None,
             State::Held { start_at_ms: Some(at_ms), .. } if now_ms < *at_ms => Some(*at_ms),
-            State::Held { copier, start_at_ms } => match start(copier) {
+            State::Held { copier, start_at_ms } => match start(copier, self.priority) {
                 Ok((stop, ended)) => {
                     let look_at_ms = now_ms.saturating_add(LOOK_MS);
                     self.state = State::Copying(Copying { stop, ended, look_at_ms });
@@ -177,11 +185,13 @@ impl Output {
 }
 
 /// Starts the thread. What it needs stays where it is if that fails.
-fn start(copier: &Arc<Mutex<Copier>>) -> io::Result<(Arc<OwnedFd>, Receiver<()>)> {
+fn start(copier: &Arc<Mutex<Copier>>, priority: Option<i32>) -> io::Result<(Arc<OwnedFd>, Receiver<()>)> {
     let stop = Arc::new(eventfd(0, EventfdFlags::CLOEXEC)?);
     let (has_ended, ended): (SyncSender<()>, _) = sync_channel(1);
     let (copier, stopped) = (Arc::clone(copier), Arc::clone(&stop));
     let copy = move || {
+        // Of this thread alone.
+        priority.map(|priority| setpriority_process(None, priority));
         let mut copier = copier.lock().unwrap_or_else(PoisonError::into_inner);
         copier.copy_until(&stopped);
         copier.finish();
