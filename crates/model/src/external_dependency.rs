@@ -116,7 +116,7 @@ pub struct ThirdPartyReport {
     pub ready: bool,
 }
 
-/// A prober's answer about one path.
+/// A prober's answer about one path. It is sealed as it is written: see `tidemill-seal` before you add a field.
 #[vocabulary(Copy, Eq)]
 pub struct PathAnswer {
     /// Which external dependency.

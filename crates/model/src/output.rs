@@ -56,7 +56,7 @@ pub struct WantedOutput {
     pub path: Arc<str>,
 }
 
-/// A prober's answer about one output.
+/// A prober's answer about one output. It is sealed as it is written: see `tidemill-seal` before you add a field.
 #[vocabulary(Eq)]
 pub struct OutputAnswer {
     /// Of which batch.

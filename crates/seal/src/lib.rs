@@ -100,7 +100,8 @@ impl OwnersSecret {
     }
 }
 
-/// What it was sent as: a field that a later version adds is left out where it says nothing.
+/// As it is written: an owner that reads it writes the same. So a field of an answer is added behind a level alone, and is left out
+/// where it says nothing.
 fn json(answer: &impl Serialize) -> String {
     serde_json::to_string(answer).expect("plain data")
 }

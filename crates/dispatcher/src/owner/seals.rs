@@ -1,7 +1,8 @@
 //! Who wrote a report: its worker, or somebody who can append to the topic (ADR 48).
 //!
 //! ```text
-//!  record ──► no report ───────────────────────────────────────────────► decided
+//!  record ──► names an attempt of another shard, or is of a process that knows internal.key and has not its seal ► passed over
+//!         ├─► no report ───────────────────────────────────────────────► decided
 //!         ├─► of a worker that need not seal yet ── it is told the key ─► decided
 //!         ├─► sealed in the life that it names, or else the present one ► decided
 //!         └─► anything else ── its worker is told the key ──────────────► passed over
@@ -82,6 +83,8 @@ pub(crate) struct Seals {
     telling: (u64, u32),
     refused: u64,
     line_ms: Option<u64>,
+    /// The same of those whose worker may not know the key yet.
+    early_line_ms: Option<u64>,
 }
 
 impl Seals {
@@ -92,7 +95,8 @@ impl Seals {
 
     /// Another ownership begins, which remembers nothing.
     pub(super) fn start(&mut self) {
-        *self = Self { refused: self.refused, line_ms: self.line_ms, ..Self::new(self.secret.take()) };
+        let Self { refused, line_ms, early_line_ms, .. } = *self;
+        *self = Self { refused, line_ms, early_line_ms, ..Self::new(self.secret.take()) };
     }
 
     /// Whether a command may be decided, as far as its seal goes; whether it has a seal, where it may.
@@ -227,19 +231,30 @@ impl Seals {
     /// Counts a report that was passed over, and says so now and then.
     pub(super) fn refuse(&mut self, partition: u32, offset: u64, why: Unsealed, boot_ms: u64) {
         self.refused += 1;
-        let Unsealed::Foreign(reason) = why else { return };
-        if self.line_ms.is_some_and(|at| boot_ms.saturating_sub(at) < LINE_AGAIN_MS) {
+        let line_ms = match why {
+            Unsealed::Foreign(_) => &mut self.line_ms,
+            Unsealed::NotYet => &mut self.early_line_ms,
+        };
+        if line_ms.is_some_and(|at| boot_ms.saturating_sub(at) < LINE_AGAIN_MS) {
             return;
         }
-        self.line_ms = Some(boot_ms);
+        *line_ms = Some(boot_ms);
         let refused = self.refused;
-        tracing::warn!(
-            partition,
-            offset,
-            refused,
-            reason,
-            "a report that is not its worker's was passed over"
-        );
+        match why {
+            Unsealed::Foreign(reason) => tracing::warn!(
+                partition,
+                offset,
+                refused,
+                reason,
+                "a report that is not its worker's was passed over"
+            ),
+            Unsealed::NotYet => tracing::info!(
+                partition,
+                offset,
+                refused,
+                "a report without a seal was passed over; its worker says it again once it knows the key"
+            ),
+        }
     }
 
     /// How many reports were passed over.

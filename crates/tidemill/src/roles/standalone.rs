@@ -85,7 +85,9 @@ impl Standalone {
         let incarnation = instance_id("standalone");
         let mut owning = settings.dispatcher.clone();
         owning.reads = settings.process.level();
-        owning.reports = Some(OwnersSecret::of(&settings.api_config(&keys)?.internal_key));
+        // The interface, the owners and the prober of one process know each other by one key.
+        let internal_key = settings.api_config(&keys)?.internal_key;
+        owning.reports = Some(OwnersSecret::of(&internal_key));
         let kept = snapshots::of(settings, &*log)?;
         let taken = snapshots::taken(settings, kept.as_ref())?;
         let (name, own) = (incarnation.as_str(), Arc::clone(&log));
@@ -166,7 +168,6 @@ impl Standalone {
         config.keep_jobs_on_stop = settings.executor.keep_jobs_on_stop.unwrap_or(false);
         let url = settings.tls.api.url(interface.address());
         let ask = owners(dispatcher.live(), log.partitions(Topic::Journal));
-        let internal_key = settings.internal_key(&keys)?;
         let outside = producers::outside(&log, &tables, &submitter, &internal_key, ask);
         let producers = Producers::start(settings, &outside, Some(url.clone()))?;
         // Nobody else sets it.

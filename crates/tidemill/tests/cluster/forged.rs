@@ -7,8 +7,9 @@ use std::time::Duration;
 use serde_json::Value;
 use tidemill_log::{From, Log, Producer, Reader, Topic, append_wait};
 use tidemill_model::{
-    Actor, AttemptOutcome, Command, CommandRecord, ExternalDependencyId, Heartbeat, Json as _, Leaving,
-    ObservationCommand, PathAnswer, Registration, ShardId, Timestamp, Token, WorkerCommand, seal_parts,
+    Actor, AttemptOutcome, Command, CommandRecord, Event, ExternalDependencyId, Heartbeat, Json as _,
+    Leaving, ObservationCommand, ObservationEvent, PathAnswer, Registration, ShardId, Timestamp, Token,
+    WorkerCommand, seal_parts,
 };
 
 use crate::kit::{Cluster, History, until};
@@ -143,7 +144,11 @@ fn sealed_heartbeat(attacker: &mut Attacker) -> (Heartbeat, Vec<u8>) {
 }
 
 /// What would end an attempt, or its worker's share in it.
-fn forgeries(tokens: &BTreeSet<Token>, heartbeat: Heartbeat, registration: Registration) -> Vec<Command> {
+fn forgeries(
+    tokens: &BTreeSet<Token>,
+    heartbeat: Heartbeat,
+    (registration, waited_for): (Registration, ExternalDependencyId),
+) -> Vec<Command> {
     let Heartbeat { worker, incarnation, .. } = heartbeat.clone();
     let number = heartbeat.number + 1_000_000;
     let (leaving, unready) = (Some(Leaving { keeps_jobs: false, is_empty: true }), Some("forged".to_owned()));
@@ -173,12 +178,7 @@ fn forgeries(tokens: &BTreeSet<Token>, heartbeat: Heartbeat, registration: Regis
         let seals = [String::new(), "00".repeat(32)];
         forged.extend(seals.map(|seal| WorkerCommand::ReportUserCode { token, code: 0, seal }));
     }
-    let shard = ShardId(Cluster::DEMO as u16);
-    let found = |generation| PathAnswer {
-        external_dependency: ExternalDependencyId::mint(1, shard),
-        generation,
-        exists: true,
-    };
+    let found = |generation| PathAnswer { external_dependency: waited_for, generation, exists: true };
     let answers: Vec<_> = (0..3).map(found).collect();
     let seals = [String::new(), "00".repeat(32)];
     let answers = seals.map(|seal| ObservationCommand::ReportPaths { answers: answers.clone(), seal }.into());
@@ -204,9 +204,17 @@ fn who_can_append_forges_no_report() {
     });
     run(&cluster, "demo/fed", TIME);
     let told = |kind: &'static str| cluster.journal().events().filter(|event| event.kind() == kind).count();
-    until("its path is waited for", || (told("external_dependency.registered") == 1).then_some(()));
+    let waited_for = until("its path is waited for", || {
+        cluster.journal().events().find_map(|event| match event {
+            Event::Observation(ObservationEvent::ExternalDependencyRegistered {
+                external_dependency,
+                ..
+            }) => Some(*external_dependency),
+            _ => None,
+        })
+    });
     let (heartbeat, sealed) = sealed_heartbeat(&mut attacker);
-    for forged in forgeries(&tokens, heartbeat, registration) {
+    for forged in forgeries(&tokens, heartbeat, (registration, waited_for)) {
         attacker.says(&forged, &sealed);
     }
     // Decided in order, so what was appended before it has been read.

@@ -112,6 +112,9 @@ fn what_ends_with_its_container_is_lost_and_runs_again() {
     until("it runs", || {
         (shown(&server, &batch)["state"] == "running" && processes_of(&mark) > 0).then_some(())
     });
+    let log =
+        |server: &Server, attempt| text(&server.run(&["batch", "logs", &batch, "--attempt", attempt]).stdout);
+    until("its log", || (log(&server, "1") == "begins\n").then_some(()));
 
     server.child.kill().unwrap();
     server.child.wait().unwrap();
@@ -127,5 +130,5 @@ fn what_ends_with_its_container_is_lost_and_runs_again() {
         message.starts_with("its shim was killed") && message.contains("nothing of it runs any more"),
         "{message}"
     );
-    assert_eq!(text(&server.run(&["batch", "logs", &batch, "--attempt", "1"]).stdout), "begins\n");
+    assert_eq!(log(&server, "1"), "begins\n");
 }

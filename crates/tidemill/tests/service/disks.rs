@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 
 fn run(program: &str, arguments: &[&str]) {
     assert!(
@@ -66,15 +66,20 @@ impl Frozen {
 
     /// Until what is given is dropped: before a test that has failed waits for what waits for the disk.
     pub(crate) fn freeze(&self) -> Hang<'_> {
+        // For a test that is killed meanwhile.
+        let thaw = format!("sleep 300; fsfreeze -u {}", text(self.path()));
+        let late = Command::new("sh").args(["-c", &thaw]).stderr(Stdio::null()).spawn().unwrap();
         run("fsfreeze", &["-f", text(self.path())]);
-        Hang(self.path())
+        Hang(self.path(), late)
     }
 }
 
-pub(crate) struct Hang<'a>(&'a Path);
+pub(crate) struct Hang<'a>(&'a Path, Child);
 
 impl Drop for Hang<'_> {
     fn drop(&mut self) {
         let _ = Command::new("fsfreeze").arg("-u").arg(self.0).status();
+        let _ = self.1.kill();
+        let _ = self.1.wait();
     }
 }

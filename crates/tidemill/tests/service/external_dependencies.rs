@@ -1,6 +1,6 @@
 //! DEP-2, DEP-6, DEP-7, DEP-9, DQ-1, DQ-2: what batches wait for outside, through the command line and REST.
 
-use crate::server::{Server, code, text, until};
+use crate::server::{Server, code, run_job, text, until};
 use serde_json::{Value, json};
 
 const NINE: &str = "2026-03-02T09:00:00.000Z";
@@ -29,6 +29,20 @@ fn conditions(server: &Server, batch: &str) -> Vec<(String, String)> {
 
 fn kinds(server: &Server, batch: &str) -> Vec<String> {
     conditions(server, batch).into_iter().map(|(kind, _)| kind).collect()
+}
+
+/// DEP-1, EXE-11: interface, owners and prober of one server know each other by one key, also where the interface's alone is set.
+#[test]
+fn path_is_found_where_the_interfaces_key_alone_is_set() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start_with(dir.path(), &[("API__INTERNAL_KEY", "a key of the interface")]);
+    until("level 3 stands", || (server.json(&["level", "show"])["level"].as_u64() >= Some(3)).then_some(()));
+    server.apply(&format!(
+        "jobs: [{{name: a, group: default, type: noop, inputs: ['{}']}}]",
+        dir.path().display()
+    ));
+    let batch = run_job(&server, "default/a");
+    until("it succeeds", || (server.json(&["batch", "show", &batch])["result"] == "success").then_some(()));
 }
 
 /// JOB-1: what a job waits for is written, shown and exported as it was given; what cannot be is refused by name.
