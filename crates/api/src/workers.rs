@@ -92,7 +92,7 @@ impl Workers {
             ("lines", lines.into()),
         ];
         let request = self.client.get(url).query(&query).timeout(self.timeout).bearer_auth(&self.logs_key);
-        let answer = self.send(request, address, token).await?;
+        let answer = self.send(request, address, (token, "no_log")).await?;
         answer.json().await.map_err(|error| unreachable_worker(address, &error))
     }
 
@@ -100,7 +100,7 @@ impl Workers {
     pub(crate) async fn used(&self, address: &str, token: Token) -> Result<LiveUsage, Problem> {
         let url = format!("{}://{address}/usage/{token}", self.scheme);
         let request = self.client.get(url).timeout(self.timeout).bearer_auth(&self.logs_key);
-        let answer = self.send(request, address, token).await?;
+        let answer = self.send(request, address, (token, NOT_RUNNING)).await?;
         answer.json().await.map_err(|error| unreachable_worker(address, &error))
     }
 
@@ -114,7 +114,7 @@ impl Workers {
     {
         let url = format!("{}://{address}/logs/{token}/download", self.scheme);
         let request = self.client.get(url).query(&[("type", stream.number())]).bearer_auth(&self.logs_key);
-        let answer = self.send(request, address, token).await?;
+        let answer = self.send(request, address, (token, "no_log")).await?;
         Ok(Box::pin(answer.bytes_stream()))
     }
 
@@ -122,7 +122,7 @@ impl Workers {
         &self,
         request: reqwest::RequestBuilder,
         address: &str,
-        token: Token,
+        (token, absent): (Token, &'static str),
     ) -> Result<reqwest::Response, Problem> {
         let answer = request.send().await.map_err(|error| unreachable_worker(address, &error))?;
         match answer.status() {
@@ -137,14 +137,14 @@ impl Workers {
                         ),
                     ),
                     Some("not_running") => (NOT_RUNNING, not_running(token)),
-                    _ => ("no_log", format!("the worker at {address} has no log of attempt {token}")),
+                    _ => (absent, format!("the worker at {address} has nothing of attempt {token} for this")),
                 };
                 Err(Problem::new(StatusCode::NOT_FOUND, code, detail))
             }
             status => {
                 let detail =
                     format!("the worker at {address} answers {status} when asked about attempt {token}");
-                Err(Problem::new(StatusCode::BAD_GATEWAY, "log_refused", detail))
+                Err(Problem::new(StatusCode::BAD_GATEWAY, "worker_refused", detail))
             }
         }
     }
