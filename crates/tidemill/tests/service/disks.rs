@@ -67,8 +67,8 @@ impl Frozen {
     /// Until what is given is dropped: before a test that has failed waits for what waits for the disk.
     pub(crate) fn freeze(&self) -> Hang<'_> {
         // For a test that is killed meanwhile.
-        let thaw = format!("sleep 300; fsfreeze -u {}", text(self.path()));
-        let late = Command::new("sh").args(["-c", &thaw]).stderr(Stdio::null()).spawn().unwrap();
+        let release = format!("sleep 300; fsfreeze -u {}", text(self.path()));
+        let late = Command::new("sh").args(["-c", &release]).stderr(Stdio::null()).spawn().unwrap();
         run("fsfreeze", &["-f", text(self.path())]);
         Hang(self.path(), late)
     }
