@@ -13,7 +13,7 @@ use tidemill_model::{
 
 use crate::executor::{Executor, Owner, config, spec};
 use crate::shim::until;
-use crate::site::processes_in;
+use crate::site::left_in;
 
 const TOKEN: Token = Token(4097);
 /// Takes memory, 8 MiB at once, until it is ended.
@@ -214,7 +214,7 @@ fn fork_bomb_is_ended_without_control_groups() {
     );
     assert!(usage.peak_processes > Some(20), "{usage:?}");
     let work = fixture.dir.path().join("attempts/4097/work");
-    assert!(processes_in(&work).is_empty(), "its end is said when nothing of it is left");
+    assert!(left_in(&work).is_empty(), "its end is said when nothing of it is left");
     fixture.stop();
 }
 

@@ -16,7 +16,7 @@ use tempfile::TempDir;
 use tidemill_executor::{AttemptDir, ExitRecord, KillCause, Lease, News, ShimLimits, ShimSpec, Shims, Tree};
 use tidemill_model::{Limits, Token};
 
-use crate::site::processes_in;
+use crate::site::left_in;
 
 /// Far above what anything here takes; reached only by a failure.
 const BOUND: Duration = Duration::from_secs(30);
@@ -168,10 +168,7 @@ impl Attempt {
     /// Waits for the shim's own end. Nothing of the job is left then.
     pub(crate) fn end(&mut self) -> ExitRecord {
         let news = hear_all(&self.worker);
-        let mut left = processes_in(&self.path("work"));
-        // The shim may be about to end.
-        left.retain(|_, command| !command.contains("tidemill-shim"));
-        assert_eq!(left, BTreeMap::new(), "they have ended");
+        assert_eq!(left_in(&self.path("work")), BTreeMap::new(), "they have ended");
         let record = self.record().expect("a shim that has ended has written it down");
         assert_eq!(news.last(), Some(&News::Ended(Box::new(record.clone()))));
         record

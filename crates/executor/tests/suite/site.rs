@@ -217,6 +217,13 @@ pub(crate) fn processes_in(dir: &Path) -> BTreeMap<i32, String> {
     named.collect()
 }
 
+/// The processes of a job that works there. Its shim is none, and may be about to end.
+pub(crate) fn left_in(work: &Path) -> BTreeMap<i32, String> {
+    let mut left = processes_in(work);
+    left.retain(|_, command| !command.contains("tidemill-shim"));
+    left
+}
+
 /// Dropped, it ends with what it runs.
 pub(crate) struct WorkerProcess {
     child: Child,
