@@ -169,7 +169,7 @@ impl Seals {
         }
         self.to_tell.insert(place, sealing.incarnation.clone());
         match seal {
-            // What follows a first registration is said before its answer is heard: the heartbeat, and what was taken over.
+            // A worker sends its first heartbeat, and that it has taken attempts over, before it receives the key.
             None if !knows_key => Err(Unsealed::NotYet),
             None => Err(Unsealed::Foreign("it is not sealed")),
             Some(_) => {

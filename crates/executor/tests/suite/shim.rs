@@ -222,11 +222,13 @@ fn job_has_its_environment_directory_and_session() {
 /// the processor.
 #[test]
 fn job_with_limits_has_its_session_and_an_ordinary_priority() {
-    let text = "ps -o sid=,ni= -p $$; echo $$ 0; until test $(ps -o ni= -p $PPID) = -20; do sleep 0.05; done";
+    let own = rustix::process::getpriority_process(None).unwrap();
+    let wait = "until test $(ps -o ni= -p $PPID) = -20; do sleep 0.05; done";
+    let text = format!("ps -o sid=,ni= -p $$; echo $$ {own}; {wait}");
     let limits =
         ShimLimits { limits: Limits { open_files: Some(64), ..Limits::default() }, tree: Tree::default() };
     for limits in [None, Some(Box::new(limits))] {
-        let mut attempt = Attempt::start(&ShimSpec { limits, ..script(text) });
+        let mut attempt = Attempt::start(&ShimSpec { limits, ..script(&text) });
         assert_eq!(attempt.end().exit_code, Some(0));
         let stdout = attempt.stdout();
         let words: Vec<&str> = stdout.split_whitespace().collect();
@@ -238,8 +240,7 @@ fn job_with_limits_has_its_session_and_an_ordinary_priority() {
 /// none is ended by the kernel since its parent has gone first.
 #[test]
 fn child_in_another_group_handles_the_request_to_end() {
-    let text = "timeout 100 sh -c 'trap \"echo cleaned; exit 0\" TERM; echo $$ > child; while :; do sleep 0.05; done' & \
-        echo $! > main; wait";
+    let text = "timeout 100 sh -c 'trap \"echo cleaned; exit 0\" TERM; echo $$ > child; while :; do sleep 0.05; done' & wait";
     for _ in 0..5 {
         let mut attempt = Attempt::start(&script(text));
         attempt.pid("child");
