@@ -25,9 +25,11 @@
 //! - [`ReplyLines`]: replies that come from the owner's process at once, and not by the topic.
 //! - [`propagation`]: waits until what the catalogue decided is in effect in every group that it concerns.
 //! - [`Registrar`]: registers this process with the catalogue, which raises the level once all processes read the next one.
+//! - [`Division`]: which part of a role's work is this process's.
 //! - [`AskOwner`], [`GroupShards`]: the same for callers on threads of their own.
 
 mod config;
+mod division;
 mod error;
 mod lines;
 mod live;
@@ -37,6 +39,7 @@ mod registrar;
 mod submitter;
 
 pub use config::Config;
+pub use division::{Division, Parts};
 pub use error::{Error, SubmitError};
 pub use lines::{OpenLine, OwnerAddresses, ReplyLines, TakeReply};
 pub use live::{

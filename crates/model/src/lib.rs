@@ -29,6 +29,7 @@ mod json;
 mod level;
 mod limits;
 mod live;
+mod logs;
 mod moved;
 mod name;
 mod output;
@@ -95,6 +96,11 @@ pub use limits::{Excess, ExcessKind, GroupLimits, LimitKind, LimitMeans, Limits,
 pub use live::{
     ApplyPlan, BatchState, Concerned, Condition, FieldDiff, LeftOut, LiveAnswer, LiveQuery, MailboxState,
     NotifiedShard, PlannedChange, Why,
+};
+pub use logs::{
+    FrameError, KeptLog, KeptStream, LogChunk, LogChunks, LogLines, LogMatch, LogMatches, LogOffsets,
+    LogParts, LogPlace, LogStream, MAX_FRAME_BYTES, MAX_SHIPPED_AT_ONCE, ShipFrame, ShipFrames, ShipFrom,
+    ShipRequest, Shipped, whole_lines,
 };
 pub use moved::{MovedJob, MovedRuns};
 pub use name::{

@@ -20,6 +20,9 @@ pub enum Error {
     /// The configuration of the third parties' topic is outside its ranges.
     #[error("the configuration of third parties is refused: {0}")]
     ThirdParty(String),
+    /// Which part of the work is whose cannot be learned.
+    #[error("cannot divide the work")]
+    Division(#[source] tidemill_cluster::Error),
     /// A role ended by a bug.
     #[error("the thread of the {0} panicked")]
     Panicked(&'static str),

@@ -13,7 +13,6 @@
 //!
 //! Where to start reading: [`prober`], [`quality`], [`third_party`]; [`Outside`] is what all of them stand on.
 
-mod division;
 mod error;
 mod outside;
 pub mod prober;
@@ -21,7 +20,7 @@ pub mod quality;
 mod stepping;
 pub mod third_party;
 
-pub use division::Parts;
 pub use error::Error;
 pub use outside::Outside;
 pub use stepping::Running;
+pub use tidemill_cluster::Parts;

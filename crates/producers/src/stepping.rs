@@ -5,12 +5,11 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use tidemill_cluster::{AskOwner, SubmitError, SubmitRequest, follow_shards, request_id};
+use tidemill_cluster::{AskOwner, Division, Parts, SubmitError, SubmitRequest, follow_shards, request_id};
 use tidemill_model::{Actor, Command, Outcome, ShardId};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
-use crate::division::{Division, Parts};
 use crate::{Error, Outside};
 
 /// What happened and waits to be taken.
@@ -98,7 +97,7 @@ impl<S: Stepped> Tasks<S> {
                 async move { inputs.send(S::SHARDS(shards)).await.is_ok() }
             })
         });
-        let mut parts = division.parts.clone();
+        let mut parts = division.parts();
         self.spawn(|inputs| async move {
             loop {
                 let now = S::PARTS(parts.borrow_and_update().clone());
@@ -130,7 +129,7 @@ impl Running {
             .enable_all()
             .build()
             .map_err(Error::Thread)?;
-        let division = Division::follow(&outside, S::ROLE)?;
+        let division = Division::follow(&outside.log, S::ROLE, &outside.instance).map_err(Error::Division)?;
         let (stop, stopped) = oneshot::channel();
         let run = move || {
             runtime.block_on(run(stepped, outside, &division, stopped));

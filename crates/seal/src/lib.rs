@@ -7,9 +7,11 @@
 //! ```
 //! An owner tells a worker its public half; the group's public half is in the owner's state. Neither sends a secret. What a
 //! program reports of itself comes through the interface, and what is found of paths from probers, which share `internal.key`
-//! with owners.
+//! with owners. The right to read a log is a [`Ticket`].
 //!
 //! Pure: no clock, no I/O, no randomness. Start reading at [`OwnersSecret`], then [`SealKey`].
+
+mod ticket;
 
 use std::fmt;
 
@@ -22,6 +24,8 @@ use tidemill_model::{
     Command, CommandRecord, GroupName, Incarnation, ObservationCommand, RequestId, SEAL_BYTES, ShardId,
     WorkerCommand, WorkerId, from_hex, hex, sealed_value,
 };
+
+pub use ticket::{LogsSecret, NoTicket, Ticket};
 
 type Sha256Mac = Hmac<Sha256>;
 

@@ -4,7 +4,8 @@
 //! model ◄── { calendar, engine, log, store, probe, serving } ◄─┬─ journal ◄── { projector, sinks, api }     ─┬─ tidemill
 //!                                                              ├─ cluster ◄── { producers, api }            │
 //!                                                              └─ { dispatcher, executor }                 ─┘
-//! model ◄── seal ◄── { api, dispatcher, executor, producers, bench }
+//! model ◄── seal ◄── { api, dispatcher, executor, logs, producers, bench }
+//! cluster, probe, serving ◄── logs ◄── tidemill
 //! model, serving ◄── client ◄── cli ◄── tidemill
 //! ```
 
@@ -54,6 +55,8 @@ fn allowed(name: &str) -> Option<Vec<&'static str>> {
         shell if SHELLS.contains(&shell) => [BASES, &["planted"]].concat(),
         // It trusts servers as all clients do.
         "sinks" => [BASES, &["journal", "serving"]].concat(),
+        // It asks workers, and does not know who reads.
+        "logs" => vec!["model", "log", "cluster", "probe", "seal", "serving"],
         // What it is asked of the past begins with a snapshot.
         "api" => [BASES, &["journal", "cluster", "seal", "serving", "snapshots"]].concat(),
         // It measures all of it, so it may start all of it.
@@ -62,6 +65,7 @@ fn allowed(name: &str) -> Option<Vec<&'static str>> {
             let more = [
                 "archive",
                 "journal",
+                "logs",
                 "cluster",
                 "api",
                 "sinks",

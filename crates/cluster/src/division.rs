@@ -1,13 +1,14 @@
 //! Which part of a role's work is this process's, as the log suggests it.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use tidemill_log::Topic;
+use tidemill_log::{Log, Topic};
 use tokio::sync::watch;
 
-use crate::{Error, Outside};
+use crate::Error;
 
 /// How often the log is asked.
 const EVERY: Duration = Duration::from_millis(200);
@@ -23,23 +24,26 @@ pub struct Parts {
 
 impl Parts {
     /// None of the work.
-    pub(crate) fn none() -> Self {
+    #[must_use]
+    pub fn none() -> Self {
         Self { mine: BTreeSet::new(), count: 1 }
     }
 }
 
 /// Follows the suggestion for a role on a thread of its own, until nobody listens.
-pub(crate) struct Division {
-    pub(crate) parts: watch::Receiver<Parts>,
+pub struct Division {
+    parts: watch::Receiver<Parts>,
     thread: JoinHandle<()>,
 }
 
 impl Division {
+    /// `instance` names this process among its peers.
+    ///
     /// # Errors
     /// The log does not take the process as a member, or a thread cannot be started.
-    pub(crate) fn follow(outside: &Outside, role: &'static str) -> Result<Self, Error> {
-        let mut membership = outside.log.peers(role, &outside.instance).map_err(Error::Open)?;
-        let count = outside.log.partitions(Topic::Commands).max(1);
+    pub fn follow(log: &Arc<dyn Log>, role: &'static str, instance: &str) -> Result<Self, Error> {
+        let mut membership = log.peers(role, instance).map_err(Error::Open)?;
+        let count = log.partitions(Topic::Commands).max(1);
         let (tell, parts) = watch::channel(Parts { mine: BTreeSet::new(), count });
         let learn = move || {
             while !tell.is_closed() {
@@ -74,8 +78,14 @@ impl Division {
         Ok(Self { parts, thread: thread.map_err(Error::Thread)? })
     }
 
+    /// What it is at each time.
+    #[must_use]
+    pub fn parts(&self) -> watch::Receiver<Parts> {
+        self.parts.clone()
+    }
+
     /// Waits for the thread, whose listeners have to be gone.
-    pub(crate) fn end(self) {
+    pub fn end(self) {
         drop(self.parts);
         if self.thread.join().is_err() {
             tracing::error!("the thread that learns which part of the work is whose panicked");
