@@ -10,6 +10,8 @@
 //! stdout      what the job has printed; that it is there  its shim, which makes it, or a worker that starts,
 //!             says that exec has happened, or never will  exclusively, under the lock
 //! stderr      what the job has printed there              its shim, with the first byte
+//! times       when what was printed arrived               its shim, where that goes on for a while
+//! worker      what the worker says of the attempt         the worker, with the first line
 //! values.json what it passes to children, if anything    the job; made empty by its shim, where the job
 //!                                                         runs as another account
 //! work_ids    ids of what it has started elsewhere, a     the job; made empty likewise
@@ -55,6 +57,11 @@ const REPORT_MAX_BYTES: u64 = 256 << 10;
 /// Longest output path, bytes; longer than any that a definition may have.
 const PATH_MAX_BYTES: u64 = 1 << 20;
 
+/// A record of when output arrived, bytes.
+pub(crate) const TIMES_RECORD_BYTES: usize = 17;
+/// The most records of an attempt.
+pub(crate) const TIMES_MAX: u64 = 1_000_000;
+
 /// What a shim runs: the first line that it hears.
 #[skip_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -80,6 +87,10 @@ pub struct ShimSpec {
     pub limits: Option<Box<ShimLimits>>,
     /// How work that it starts elsewhere is found and ended; absent: it starts none.
     pub external: Option<Box<ShimExternal>>,
+    /// Secrets that no log of it shows, at most 64 of 6 to 65,536 bytes each. Absent where there are none, so that an older shim
+    /// reads the rest.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mask: Vec<String>,
 }
 
 /// What a shim does about work that its job starts elsewhere (EXE-13).
@@ -257,6 +268,16 @@ impl AttemptDir {
 
     pub(crate) fn stderr(&self) -> PathBuf {
         self.0.join("stderr")
+    }
+
+    /// When output arrived.
+    pub(crate) fn times(&self) -> PathBuf {
+        self.0.join("times")
+    }
+
+    /// What the worker says of the attempt.
+    pub(crate) fn worker(&self) -> PathBuf {
+        self.0.join("worker")
     }
 
     /// Makes the directory, which must not be there, and the job's own below it.

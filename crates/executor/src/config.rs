@@ -106,6 +106,10 @@ pub struct Config {
     /// line that says what is missing. 0 to 16,777,216; 0: no bound; default 4,096.
     #[serde(default = "default_output_max")]
     pub output_max_mb: u64,
+    /// Names of variables of the executor's own environment whose values no output of an attempt shows: `***` stands in place of each,
+    /// of its lines where it has several, and of its base64. Each has to be set, to 6 to 65,536 bytes. At most 64; default none.
+    #[serde(default)]
+    pub mask_env: Vec<String>,
     /// Bounds of the connections of those who read logs; default as in `tidemill_serving`.
     #[serde(default)]
     pub http: tidemill_serving::Config,
@@ -191,6 +195,7 @@ impl Config {
             probe: tidemill_probe::Config::default(),
             disk_reserve_mb: default_disk_reserve(),
             output_max_mb: default_output_max(),
+            mask_env: Vec::new(),
             http: tidemill_serving::Config::default(),
             tls: None,
             spawn_threads: default_spawners(),
@@ -212,6 +217,11 @@ impl Config {
         range("disk_reserve_mb", self.disk_reserve_mb, 0..=1_000_000)?;
         range("output_max_mb", self.output_max_mb, 0..=1 << 24)?;
         range("labels (how many)", self.labels.len() as u64, 0..=64)?;
+        range("mask_env (how many)", self.mask_env.len() as u64, 0..=64)?;
+        if let Some(name) = self.mask_env.iter().find(|name| name.is_empty() || name.contains(['=', '\0'])) {
+            let rule = "has to be the name of a variable of the environment, without =".to_owned();
+            return Err(Error::Config { field: "mask_env", value: format!("{name:?}"), rule });
+        }
         self.http.check().map_err(|rule| Error::Config { field: "http", value: String::new(), rule })?;
         range("spawn_threads", u64::from(self.spawn_threads), 1..=64)?;
         range("logs_key (its length)", self.logs_key.len() as u64, 16..=4_096)?;
@@ -332,6 +342,9 @@ mod tests {
             ("shard", serde_json::json!(0)),
             ("heartbeat_ms", serde_json::json!(1)),
             ("output_max_mb", serde_json::json!((1 << 24) + 1)),
+            ("mask_env", serde_json::json!([""])),
+            ("mask_env", serde_json::json!(["A=B"])),
+            ("mask_env", serde_json::json!(vec!["A"; 65])),
             ("slots", serde_json::json!({})),
             ("slots", serde_json::json!({"shell": 0})),
             ("slots", serde_json::json!({"cobol": 1})),

@@ -5,6 +5,7 @@
 //! worker.json          format version, the worker's id, the boot it belongs to
 //! attempts/TOKEN/      attempts whose end is not on record yet
 //! ended/TOKEN/         the others, kept for their output
+//! shipped/TOKEN/       those of them whose output a store of logs has, too
 //! ```
 //! A worker is (a random id, a boot): after a reboot nothing of before runs any more, and a new worker begins.
 
@@ -42,7 +43,9 @@ struct Identity {
 pub(crate) struct Attempts {
     /// Of those that have not ended on record.
     pub(crate) open: PathBuf,
-    ended: PathBuf,
+    /// Of the others, whose output no store of logs has as a whole.
+    pub(crate) ended: PathBuf,
+    shipped: PathBuf,
 }
 
 pub(crate) struct DataDir {
@@ -66,8 +69,8 @@ impl Drop for Lock {
 impl DataDir {
     /// Takes the directory, making it where it is not there.
     pub(crate) fn open(path: &Path) -> Result<Self, Error> {
-        let attempts = Attempts { open: path.join("attempts"), ended: path.join("ended") };
-        for dir in [&attempts.open, &attempts.ended] {
+        let attempts = Attempts::below(path);
+        for dir in [&attempts.open, &attempts.ended, &attempts.shipped] {
             fs::create_dir_all(dir).map_err(data("make the directory", dir))?;
         }
         close(path, &attempts)?;
@@ -147,6 +150,7 @@ fn close(path: &Path, attempts: &Attempts) -> Result<(), Error> {
         }
     }
     set(&attempts.ended, plain_file::DIRECTORY_MODE)?;
+    set(&attempts.shipped, plain_file::DIRECTORY_MODE)?;
     set(&attempts.open, passable)?;
     set(path, passable)
 }
@@ -159,7 +163,23 @@ fn data(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
     move |source| Error::Data { what, path: path.to_owned(), source }
 }
 
+/// The attempts of a directory by their names. What has another name is none.
+pub(crate) fn all_in(dir: &Path) -> io::Result<Vec<Token>> {
+    let mut tokens = Vec::new();
+    for entry in fs::read_dir(dir)? {
+        tokens.extend(entry?.file_name().to_str().and_then(|name| name.parse::<Token>().ok()));
+    }
+    tokens.sort_unstable();
+    Ok(tokens)
+}
+
 impl Attempts {
+    /// Below a data directory; touches nothing.
+    pub(crate) fn below(path: &Path) -> Self {
+        let at = |name| path.join(name);
+        Self { open: at("attempts"), ended: at("ended"), shipped: at("shipped") }
+    }
+
     /// The directory of an attempt that has not ended on record.
     pub(crate) fn open(&self, token: Token) -> AttemptDir {
         AttemptDir::new(self.open.join(token.to_string()))
@@ -167,14 +187,25 @@ impl Attempts {
 
     /// The directory of an attempt, wherever it is by now.
     pub(crate) fn find(&self, token: Token) -> Option<AttemptDir> {
-        // It may move from the first to the second, never back.
-        let places = [&self.open, &self.ended].map(|place| place.join(token.to_string()));
+        // It may move from one to a later one, never back.
+        let places = [&self.open, &self.ended, &self.shipped].map(|place| place.join(token.to_string()));
         places.into_iter().find(|path| plain_file::is_dir(path)).map(AttemptDir::new)
     }
 
     /// Whether its end is on record, or it ended with an earlier boot of the machine.
     pub(crate) fn is_recorded(&self, token: Token) -> bool {
-        plain_file::is_dir(&self.ended.join(token.to_string()))
+        [&self.ended, &self.shipped].iter().any(|place| plain_file::is_dir(&place.join(token.to_string())))
+    }
+
+    /// The directory of an attempt whose end is on record, and whose output no store of logs has as a whole.
+    pub(crate) fn ended(&self, token: Token) -> AttemptDir {
+        AttemptDir::new(self.ended.join(token.to_string()))
+    }
+
+    /// A store of logs has its output as a whole. An attempt that has not ended on record stays where it is.
+    pub(crate) fn ship(&self, token: Token) -> io::Result<()> {
+        let name = token.to_string();
+        fs::rename(self.ended.join(&name), self.shipped.join(&name))
     }
 
     /// Its end is on record.
@@ -192,50 +223,46 @@ impl Attempts {
 
     /// The attempts that have not ended on record.
     pub(crate) fn all_open(&self) -> Result<Vec<Token>, Error> {
-        let entries = fs::read_dir(&self.open).map_err(data("read", &self.open))?;
-        let mut tokens = Vec::new();
-        for entry in entries {
-            let name = entry.map_err(data("read", &self.open))?.file_name();
-            tokens.extend(name.to_str().and_then(|name| name.parse::<Token>().ok()));
-        }
-        tokens.sort_unstable();
-        Ok(tokens)
+        all_in(&self.open).map_err(data("read", &self.open))
     }
 
     /// Removes the output of attempts that ended longer ago than `keep`, and follows no link; what one job has made of its
     /// directory does not keep those of others. Ends early where `ends` says so.
     pub(crate) fn sweep(&self, keep: Duration, at: Timestamp, ends: &dyn Fn() -> bool) -> Sweep {
         let mut swept = Sweep::new(at);
-        let entries = match fs::read_dir(&self.ended) {
-            Ok(entries) => entries,
-            Err(error) => {
-                swept.fail(&format!("{}: {error}", self.ended.display()));
-                return swept;
-            }
-        };
-        let now = SystemTime::now();
-        let is_old = |path: &Path| {
-            // The directory changes for the last time when its end is written down.
-            let changed = fs::symlink_metadata(path).and_then(|metadata| metadata.modified());
-            changed.ok().and_then(|changed| now.duration_since(changed).ok()).is_some_and(|age| age >= keep)
-        };
-        for path in entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| is_old(path)) {
-            if ends() {
-                break;
-            }
-            let bytes = bytes_in(&path);
-            match remove(&path) {
-                Ok(()) => {
-                    swept.removed += 1;
-                    swept.removed_bytes += bytes;
-                }
-                Err(error) => {
-                    let name = path.file_name().unwrap_or_default().to_string_lossy();
-                    swept.fail(&format!("{name}: {error}"));
-                }
-            }
+        for place in [&self.ended, &self.shipped] {
+            sweep(place, keep, ends, &mut swept);
         }
         swept
+    }
+}
+
+fn sweep(place: &Path, keep: Duration, ends: &dyn Fn() -> bool, swept: &mut Sweep) {
+    let entries = match fs::read_dir(place) {
+        Ok(entries) => entries,
+        Err(error) => return swept.fail(&format!("{}: {error}", place.display())),
+    };
+    let now = SystemTime::now();
+    let is_old = |path: &Path| {
+        // The directory changes for the last time when its end is written down.
+        let changed = fs::symlink_metadata(path).and_then(|metadata| metadata.modified());
+        changed.ok().and_then(|changed| now.duration_since(changed).ok()).is_some_and(|age| age >= keep)
+    };
+    for path in entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| is_old(path)) {
+        if ends() {
+            return;
+        }
+        let bytes = bytes_in(&path);
+        match remove(&path) {
+            Ok(()) => {
+                swept.removed += 1;
+                swept.removed_bytes += bytes;
+            }
+            Err(error) => {
+                let name = path.file_name().unwrap_or_default().to_string_lossy();
+                swept.fail(&format!("{name}: {error}"));
+            }
+        }
     }
 }
 
@@ -303,6 +330,11 @@ mod tests {
         }
         attempts.end(Token(1)).unwrap();
         attempts.end(Token(3)).unwrap();
+        attempts.ship(Token(3)).unwrap();
+        assert!(attempts.ship(Token(2)).is_err() && attempts.ship(Token(9)).is_err());
+        assert_eq!([1, 2, 3].map(|token| attempts.is_recorded(Token(token))), [true, false, true]);
+        assert_eq!(all_in(&attempts.ended).unwrap(), [Token(1)]);
+        assert!(attempts.find(Token(3)).is_some(), "what was shipped is still read here");
         let sweep = |keep| attempts.sweep(keep, Timestamp::UNIX_EPOCH, &|| false);
         assert_eq!(sweep(Duration::from_secs(3600)), Sweep::new(Timestamp::UNIX_EPOCH));
         assert_eq!(

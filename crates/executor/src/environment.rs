@@ -4,11 +4,15 @@
 //! `LC_*`, `TZ` and `TMPDIR`, and then what its type's configuration says: never the worker's secrets.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use ed25519_dalek::{Signer, SigningKey};
 use sha2::{Digest as _, Sha256};
 use tidemill_model::{RunSpec, Token, WorkerId, hex};
+
+use crate::Error;
+use crate::shim::check_secrets;
 
 /// What an attempt adds to the environment of its processes, with what each is.
 pub const JOB_VARIABLES: &[(&str, &str)] = &[
@@ -62,6 +66,22 @@ pub(crate) fn inherited() -> BTreeMap<String, String> {
     let own = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     own.filter(|(name, _)| known(name)).collect()
+}
+
+/// The values of variables of the worker's own environment that no output shows.
+pub(crate) fn masked(names: &[String]) -> Result<Vec<String>, Error> {
+    masked_of(names, |name| std::env::var_os(name))
+}
+
+fn masked_of(names: &[String], of: impl Fn(&str) -> Option<OsString>) -> Result<Vec<String>, Error> {
+    let value = |name: &String| {
+        let refuse = |rule: String| Error::Config { field: "mask_env", value: name.clone(), rule };
+        let value = of(name).ok_or_else(|| refuse("has to be set in the environment".to_owned()))?;
+        let value = value.into_string().map_err(|_| refuse("has to be set to text in UTF-8".to_owned()))?;
+        check_secrets(std::slice::from_ref(&value)).map_err(refuse)?;
+        Ok(value)
+    };
+    names.iter().map(value).collect()
 }
 
 /// Where a program may be, the first place first: with a slash, that one; else in each directory of the `PATH`.
@@ -129,6 +149,23 @@ fn attempt_key(token: Token, key: &SigningKey) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// BYD-15: a variable that cannot be masked is named, with the rule, and its value is not shown.
+    #[test]
+    fn variable_that_cannot_be_masked_is_refused_by_name() {
+        let of = |name: &str| match name {
+            "GOOD" => Some("a secret".into()),
+            "SHORT" => Some("short".into()),
+            _ => None,
+        };
+        let masked = |name: &str| masked_of(&[name.to_owned()], of);
+        assert_eq!(masked("GOOD").unwrap(), ["a secret"]);
+        for (name, rule) in [("SHORT", "5 bytes"), ("NONE", "has to be set")] {
+            let error = masked(name).unwrap_err().to_string();
+            assert!(error.contains(&format!("mask_env is {name}, but")) && error.contains(rule), "{error}");
+            assert!(!error.contains("short"), "{error}");
+        }
+    }
 
     #[test]
     fn every_variable_of_an_attempt_is_documented() {

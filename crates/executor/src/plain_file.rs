@@ -42,6 +42,17 @@ pub(crate) fn create(path: &Path) -> io::Result<File> {
     Ok(open_at(path, how, Mode::from_raw_mode(FILE_MODE))?.into())
 }
 
+/// Opens a plain file to be written at its end, and makes it where there is nothing.
+pub(crate) fn append(path: &Path) -> io::Result<File> {
+    let how = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OFlags::NONBLOCK | SAFE;
+    let file = match open_at(path, how, Mode::from_raw_mode(FILE_MODE)) {
+        Ok(file) => File::from(file),
+        Err(Errno::LOOP | Errno::NXIO | Errno::ISDIR) => return Err(not_plain()),
+        Err(error) => return Err(error.into()),
+    };
+    if file.metadata()?.is_file() { Ok(file) } else { Err(not_plain()) }
+}
+
 /// Makes a file with this in it, in place of whatever is there but a directory.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<File> {
     match fs::remove_file(path) {
@@ -88,7 +99,15 @@ mod tests {
         for name in ["link", "fifo", "."] {
             assert_eq!(open(&at(name)).unwrap_err().to_string(), "is not a plain file", "{name}");
             assert!(create(&at(name)).is_err(), "{name}");
+            assert_eq!(append(&at(name)).unwrap_err().to_string(), "is not a plain file", "{name}");
         }
+        let reader = open_at(at("fifo"), OFlags::RDONLY | OFlags::NONBLOCK | SAFE, Mode::empty()).unwrap();
+        assert!(append(&at("fifo")).is_err(), "nor one that is read");
+        drop(reader);
+        for text in ["be", "gun"] {
+            append(&at("appended")).unwrap().write_all(text.as_bytes()).unwrap();
+        }
+        assert_eq!(read(&at("appended"), 9).unwrap(), b"begun");
         for name in ["link", "fifo", "none"] {
             replace(&at(name), b"new").unwrap();
             assert_eq!(read(&at(name), 9).unwrap(), b"new", "{name}");

@@ -35,6 +35,7 @@ const TURN_MAX: usize = 256;
 pub fn run(config: Config, log: Arc<dyn Log>, shutdown: Receiver<()>) -> Result<(), Error> {
     config.check()?;
     accounts::check(&config)?;
+    let mask = environment::masked(&config.mask_env)?;
     let data = DataDir::open(&config.data_dir)?;
     let limits = config.http.for_own_roles();
     let serving = Serving { limits, tls: config.tls.clone() };
@@ -76,6 +77,7 @@ pub fn run(config: Config, log: Arc<dyn Log>, shutdown: Receiver<()>) -> Result<
         checks,
         groups: groups.clone(),
         environment: environment::inherited(),
+        mask,
         config: config.clone(),
     };
     let turn = Turn {

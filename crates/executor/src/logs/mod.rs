@@ -1,13 +1,14 @@
-//! Serves the output of attempts, `GET /logs/{token}` and `GET /logs/{token}/download` (LOG-2, LOG-3), and what they use while they
-//! run, `GET /usage/{token}` (EXE-7).
+//! Serves the output of attempts, `GET /logs/{token}` and `GET /logs/{token}/download` (LOG-2, LOG-3), gives it to the store of
+//! logs that keeps it, `POST /output` (LOG-1, [`ship`]), and serves what they use while they run, `GET /usage/{token}` (EXE-7).
 //!
-//! The API asks here, for nobody else opens a worker's files. A reader presents the secret for logs. One
+//! The API and the store ask here, for nobody else opens a worker's files. A reader presents the secret for logs. One
 //! thread; files are read by the runtime's few blocking threads, a bounded piece at a time.
 
 #[cfg(test)]
 mod corpus;
 mod read;
 mod server;
+mod ship;
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -60,8 +61,9 @@ impl LogServer {
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(4).build();
         let runtime = runtime.map_err(not_started(WHAT))?;
-        let served =
-            Arc::new(server::Served { attempts, table, key_hash: Sha256::digest(key.as_bytes()).into() });
+        let key_hash = Sha256::digest(key.as_bytes()).into();
+        let ship = ship::Ship::new(attempts.clone(), Arc::clone(&table));
+        let served = Arc::new(server::Served { attempts, table, ship, key_hash });
         let (stop, stopped) = oneshot::channel();
         let serve = move || {
             if let Err(error) = runtime.block_on(server::serve(listener, served, serving, stopped)) {

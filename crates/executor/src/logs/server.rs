@@ -9,7 +9,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::{get, post};
 use axum::{Json, Router};
 use futures_util::stream;
 use serde::{Deserialize, Serialize};
@@ -20,6 +20,7 @@ use tokio::sync::oneshot;
 
 use super::Serving;
 use super::read::{self, Piece, Wanted};
+use super::ship::{self, Ship};
 use crate::attempt_dir::AttemptDir;
 use crate::data_dir::Attempts;
 use crate::plain_file;
@@ -33,6 +34,7 @@ const CHUNK: usize = 64 << 10;
 pub(super) struct Served {
     pub(super) attempts: Attempts,
     pub(super) table: Arc<Table>,
+    pub(super) ship: Ship,
     pub(super) key_hash: [u8; 32],
 }
 
@@ -47,6 +49,7 @@ pub(super) async fn serve(
         .route("/logs/{token}", get(lines))
         .route("/logs/{token}/download", get(download))
         .route("/usage/{token}", get(usage))
+        .route("/output", post(ship::output))
         .with_state(served);
     let listener = Listener::new(tokio::net::TcpListener::from_std(listener)?, tls);
     tokio::select! {
@@ -81,10 +84,10 @@ struct Answer {
 }
 
 /// An error as the API tells it too.
-struct Problem {
-    status: StatusCode,
-    code: &'static str,
-    detail: String,
+pub(super) struct Problem {
+    pub(super) status: StatusCode,
+    pub(super) code: &'static str,
+    pub(super) detail: String,
 }
 
 impl IntoResponse for Problem {
@@ -171,7 +174,7 @@ async fn next_chunk(file: Option<File>) -> Option<(io::Result<Bytes>, Option<Fil
 
 impl Served {
     /// Compares hashes, so that the time it takes says nothing about the key.
-    fn check_key(&self, headers: &HeaderMap) -> Result<(), Problem> {
+    pub(super) fn check_key(&self, headers: &HeaderMap) -> Result<(), Problem> {
         let given = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
         let given = given.and_then(|value| value.strip_prefix("Bearer "));
         let fits = given.is_some_and(|key| <[u8; 32]>::from(Sha256::digest(key.as_bytes())) == self.key_hash);
@@ -207,7 +210,7 @@ fn open(dir: &AttemptDir, stream: u8) -> io::Result<Option<File>> {
     }
 }
 
-async fn on_blocking_thread<T: Send + 'static>(
+pub(super) async fn on_blocking_thread<T: Send + 'static>(
     read: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> Result<T, Problem> {
     tokio::task::spawn_blocking(read).await.map_err(io::Error::other).flatten().map_err(|error| {

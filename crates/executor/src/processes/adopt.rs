@@ -11,7 +11,7 @@ use tidemill_model::{JobType, Token};
 
 use super::reap_orphan::{Life, Remains};
 use super::table::{Running, Unwatched};
-use super::{Checks, Job, Shared};
+use super::{Checks, Job, Shared, notes};
 use crate::data_dir::DataDir;
 use crate::limits::Tree;
 use crate::thread::Thread;
@@ -53,6 +53,7 @@ pub(crate) fn find_earlier(
             }
             Ok(Some(lock)) => match remains.learn_end_under(Ok(lock), Life::Earlier) {
                 Some(end) => {
+                    notes::add_end(&remains.dir, &end);
                     reported =
                         matches!(end, ProcessEnd::Vanished).then(|| remains.reported_work(types)).flatten();
                     checks.conclude(token, &remains.dir, end)
@@ -127,7 +128,11 @@ impl Shared {
         };
         let running = Running::new(socket, dir.output_path());
         match self.watch(token, running) {
-            Ok(()) | Err((_, Unwatched::NotWanted)) => true,
+            Ok(()) => {
+                notes::add(&dir, &[notes::TAKEN_OVER.to_owned()]);
+                true
+            }
+            Err((_, Unwatched::NotWanted)) => true,
             // Its shim listens again.
             Err((_, Unwatched::Failed)) => false,
         }

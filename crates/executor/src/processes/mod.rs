@@ -7,6 +7,7 @@
 
 mod adopt;
 mod check;
+mod notes;
 mod reap;
 mod reap_orphan;
 mod shims;
@@ -29,6 +30,7 @@ use reap_orphan::Life;
 pub use shims::Shims;
 pub(crate) use table::Table;
 
+use crate::attempt_dir::ExitRecord;
 use crate::data_dir::Attempts;
 use crate::disk::Suspicion;
 use crate::limits::{self, Found};
@@ -53,6 +55,8 @@ pub(crate) struct Setup {
     pub(crate) groups: Found,
     /// What of the worker's environment jobs get.
     pub(crate) environment: BTreeMap<String, String>,
+    /// Secrets that no output shows.
+    pub(crate) mask: Vec<String>,
 }
 
 /// The program that runs, whatever is at its path by now: an upgrade in place begins with the next start.
@@ -69,6 +73,17 @@ enum Job {
     ReapOrphan {
         token: Token,
         life: Life,
+    },
+    /// The worker says this of an attempt.
+    Note {
+        token: Token,
+        line: String,
+    },
+    /// It has ended, and the worker has something to say of that first.
+    NoteEnd {
+        token: Token,
+        record: Box<ExitRecord>,
+        output_path: Option<String>,
     },
     Forget {
         token: Token,
@@ -124,13 +139,15 @@ impl Processes {
 
     /// Starts a process; what becomes of it is told.
     pub(crate) fn spawn(&self, spec: Box<RunSpec>, lease: Option<Lease>, grace_ms: u64) {
-        self.shared.table.begin(spec.token);
+        self.shared.table.begin_new(spec.token);
         self.queue(Job::Spawn { spec, lease, grace_ms });
     }
 
     /// Ends a process, TERM first. One that is gone, or was never started, is left alone.
     pub(crate) fn kill(&self, token: Token, grace_ms: u64, because: KillCause) {
-        self.shared.table.order(token, Order::Kill { grace_ms, because });
+        if self.shared.table.order_kill(token, grace_ms, because) {
+            self.queue(Job::Note { token, line: notes::of_kill(grace_ms, because) });
+        }
     }
 
     /// Lets all processes live longer.
@@ -172,6 +189,13 @@ impl Shared {
         match job {
             Job::Spawn { spec, lease, grace_ms } => self.spawn(&spec, lease, grace_ms),
             Job::ReapOrphan { token, life } => self.reap_in_time(token, life),
+            Job::Note { token, line } => notes::add(&self.setup.attempts.open(token), &[line]),
+            Job::NoteEnd { token, record, output_path } => {
+                let dir = self.setup.attempts.open(token);
+                notes::add_record(&dir, &record);
+                let end = self.setup.checks.begin(token, &dir, *record, output_path);
+                self.tell(end.map(|end| Input::ProcessEnded { token, end }).into_iter().collect());
+            }
             Job::Forget { token } => {
                 if let Err(error) = self.setup.attempts.end(token) {
                     tracing::warn!(%token, %error, "cannot move the attempt's directory to those that have ended");
@@ -203,6 +227,7 @@ impl Shared {
         if matches!(end, ProcessEnd::Vanished) {
             self.tell(remains.reported_work(&self.setup.types).into_iter().collect());
         }
+        notes::add_end(&remains.dir, &end);
         let end = self.setup.checks.conclude(token, &remains.dir, end);
         self.tell(end.map(|end| Input::ProcessEnded { token, end }).into_iter().collect());
     }

@@ -11,7 +11,7 @@ use tidemill_model::Token;
 
 use super::reap_orphan::Life;
 use super::table::Running;
-use super::{Job, Shared};
+use super::{Job, Shared, notes};
 use crate::Error;
 use crate::shim::News;
 use crate::thread::{Thread, not_started};
@@ -90,6 +90,11 @@ fn tell(shared: &Shared, jobs: &Sender<Job>, token: Token, said: Said, inputs: &
             // It says so when its tree is empty and `exit.json` is there, and has nothing left to do.
             News::Ended(record) => {
                 shared.table.remove(token);
+                if notes::has_of_end(&record) {
+                    let output_path = said.output_path;
+                    let _ = jobs.send(Job::NoteEnd { token, record, output_path });
+                    return;
+                }
                 let dir = shared.setup.attempts.open(token);
                 let end = shared.setup.checks.begin(token, &dir, *record, said.output_path);
                 return inputs.extend(end.map(|end| Input::ProcessEnded { token, end }));

@@ -5,9 +5,9 @@ use std::io::{self, Write as _};
 use rustix::event::epoll;
 use tidemill_model::{ExternalWork, ExternalWorkId, Limits, Program, RunSpec, Token};
 
-use super::Shared;
 use super::reap_orphan::Life;
 use super::table::{Running, Unwatched};
+use super::{Shared, notes};
 use crate::attempt_dir::{EarlierWork, ShimExternal, ShimSpec};
 use crate::external_work::ExternalWorkConfig;
 use crate::limits::{self, ShimLimits};
@@ -53,7 +53,9 @@ impl Shared {
                 self.setup.attempts.open(token).remove();
                 ProcessEnd::NoRoom(format!("the worker cannot write it down: {error}"))
             } else {
-                ProcessEnd::NotStarted(format!("the worker could not start it: {error}"))
+                let end = ProcessEnd::NotStarted(format!("the worker could not start it: {error}"));
+                notes::add_end(&self.setup.attempts.open(token), &end);
+                end
             };
             self.tell(vec![Input::ProcessEnded { token, end }]);
         }
@@ -124,6 +126,7 @@ impl Shared {
             output_max_bytes,
             limits,
             external,
+            mask: self.setup.mask.clone(),
         })
     }
 

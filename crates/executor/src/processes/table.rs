@@ -1,6 +1,6 @@
 //! Which shims run, and the sockets to them.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,7 +9,10 @@ use rustix::net::SendFlags;
 use tidemill_model::{LiveUsage, Token};
 
 use crate::limits;
-use crate::shim::{Located, Order};
+use crate::shim::{KillCause, Located, Order};
+
+/// The most new attempts that are kept in mind. One that is not counts as one that somebody may have been told of.
+const MAX_NEW: usize = 65_536;
 
 pub(super) struct Running {
     pub(super) socket: UnixStream,
@@ -19,11 +22,13 @@ pub(super) struct Running {
     pub(super) output_path: Option<String>,
     /// Where its processes are, once it has said so.
     pub(super) located: Option<Located>,
+    /// Why it is being ended, where it is.
+    killed: Option<KillCause>,
 }
 
 impl Running {
     pub(super) fn new(socket: UnixStream, output_path: Option<String>) -> Self {
-        Self { socket, said: Vec::new(), output_path, located: None }
+        Self { socket, said: Vec::new(), output_path, located: None, killed: None }
     }
 }
 
@@ -45,6 +50,8 @@ pub(super) enum Unwatched {
 #[derive(Default)]
 pub(crate) struct Table {
     slots: Mutex<HashMap<Token, Slot>>,
+    /// Attempts that have begun in this life of the worker, and whose output no store of logs was told of.
+    new: Mutex<BTreeSet<Token>>,
     is_closed: AtomicBool,
 }
 
@@ -56,6 +63,20 @@ impl Table {
 
     pub(super) fn begin(&self, token: Token) {
         self.slots().insert(token, Slot::Starting(Vec::new()));
+    }
+
+    /// The same, of one that begins now.
+    pub(super) fn begin_new(&self, token: Token) {
+        let mut new = self.new.lock().unwrap_or_else(PoisonError::into_inner);
+        if new.len() < MAX_NEW {
+            new.insert(token);
+        }
+        self.begin(token);
+    }
+
+    /// Whether no store of logs can have any of its output. From now on one may.
+    pub(crate) fn take_new(&self, token: Token) -> bool {
+        self.new.lock().unwrap_or_else(PoisonError::into_inner).remove(&token)
     }
 
     /// From now on orders reach it; those that came meanwhile do so now. `watch` runs before anyone else can
@@ -73,7 +94,12 @@ impl Table {
         if watch(&running).is_err() {
             return Err((running, Unwatched::Failed));
         }
-        std::mem::take(orders).into_iter().for_each(|order| give(&mut running, order));
+        for order in std::mem::take(orders) {
+            if let Order::Kill { because, .. } = order {
+                running.killed = Some(because);
+            }
+            give(&mut running, order);
+        }
         slots.insert(token, Slot::Running(running));
         Ok(())
     }
@@ -106,11 +132,22 @@ impl Table {
         self.slots().remove(&token);
     }
 
-    pub(super) fn order(&self, token: Token, order: Order) {
+    /// Whether it is there, and hears of this for the first time.
+    pub(super) fn order_kill(&self, token: Token, grace_ms: u64, because: KillCause) -> bool {
+        let order = Order::Kill { grace_ms, because };
         match self.slots().get_mut(&token) {
-            Some(Slot::Starting(orders)) => orders.push(order),
-            Some(Slot::Running(running)) => give(running, order),
-            None => {}
+            Some(Slot::Starting(orders)) => {
+                let is_same =
+                    |order: &Order| matches!(order, Order::Kill { because: of, .. } if *of == because);
+                let is_first = !orders.iter().any(is_same);
+                orders.push(order);
+                is_first
+            }
+            Some(Slot::Running(running)) => {
+                give(running, order);
+                running.killed.replace(because) != Some(because)
+            }
+            None => false,
         }
     }
 

@@ -17,7 +17,7 @@ use rustix::process::{Pid, umask};
 
 use super::elsewhere::Elsewhere;
 use super::line::Line;
-use super::output::Output;
+use super::output::{Output, Secrets};
 use super::watch::{self, Watch};
 use super::{Code, KillCause, Lease, News, account};
 use crate::attempt_dir::{AttemptDir, ExitRecord, ShimSpec, try_lock};
@@ -153,7 +153,8 @@ pub(super) fn hear_spec(worker: &UnixStream) -> io::Result<(ShimSpec, Vec<u8>)> 
 /// Starts the job in a session of its own, its output going into pipes, with the signals and the mask that a program
 /// expects. The text of an error is for people.
 fn start(dir: &AttemptDir, spec: &ShimSpec, guard: &Guard, marker: File) -> Result<(Pid, Output), String> {
-    let output = Output::open(dir, marker, spec.output_max_bytes)
+    let secrets = Secrets::of(&spec.mask)?;
+    let output = Output::open(dir, marker, spec.output_max_bytes, secrets)
         .map_err(|error| format!("cannot make the pipes of its output: {error}"))?;
     let main = start_job(dir, (spec, guard), output.writers())?;
     Ok((main, output))

@@ -31,6 +31,7 @@ use crate::stderr;
 
 pub(crate) use order::Order;
 pub use order::{KillCause, Lease, Located, News};
+pub(crate) use output::check_secrets;
 pub(crate) use stuck::Stuck;
 pub(crate) use tree::{kill_listed, marked_below_shims, signal_by_environment};
 

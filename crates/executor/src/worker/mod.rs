@@ -55,6 +55,7 @@ use life::Membership;
 pub use message::{Input, Looked, Output, ProcessEnd, Tag};
 #[cfg(test)]
 pub(crate) use outcome::of_process as outcome_of;
+pub(crate) use outcome::{VANISHED, killed, said_of_excess};
 use right::{Sent, Spoken, Unconfirmed};
 use sealing::Sealing;
 pub(crate) use start::LOOK_WITHIN_MS;

@@ -15,7 +15,8 @@ use crate::shim::KillCause;
 const MESSAGE_MAX: usize = 1_000;
 /// EXE-13: a person looks for it where no attempt follows.
 const UNCONFIRMED: &str = "whether its external work has ended is not known";
-const VANISHED: &str = "its shim was killed, so how it ended is not known; nothing of it runs any more";
+pub(crate) const VANISHED: &str =
+    "its shim was killed, so how it ended is not known; nothing of it runs any more";
 
 /// How the attempt ended, and what it used.
 pub(crate) fn of_process(end: ProcessEnd) -> (AttemptOutcome, Option<Usage>) {
@@ -71,7 +72,7 @@ fn usage(record: &ExitRecord) -> Usage {
 }
 
 /// EXE-7: what an attempt that failed wanted too much of, for people; nothing where that did not end it.
-fn said_of_excess(excess: Option<Excess>) -> Option<String> {
+pub(crate) fn said_of_excess(excess: Option<Excess>) -> Option<String> {
     let Excess { kind, limit, seen } = excess?;
     let limit = limit.map(|limit| limit.to_string()).unwrap_or_default();
     let seen = seen.map(|seen| format!(" ({seen} were seen)")).unwrap_or_default();
@@ -203,7 +204,7 @@ fn of_record(record: ExitRecord) -> AttemptOutcome {
 }
 
 /// Only what was asked for is *killed*; otherwise the attempt was lost, and another may follow.
-fn killed(because: KillCause) -> (AttemptResult, String) {
+pub(crate) fn killed(because: KillCause) -> (AttemptResult, String) {
     let (result, message) = match because {
         KillCause::Asked => (AttemptResult::Killed, "killed on request"),
         KillCause::WorkerStopped => (AttemptResult::Lost, "killed because the worker was stopped"),

@@ -27,7 +27,7 @@ use crate::shim::until;
 /// Far above what anything here takes; reached only by a failure.
 const BOUND: Duration = Duration::from_secs(30);
 pub(crate) const SHARD: ShardId = ShardId(1);
-const KEY: &str = "the logs key of a test";
+pub(crate) const KEY: &str = "the logs key of a test";
 
 pub(crate) fn name<T: TryFrom<&'static str>>(text: &'static str) -> T
 where

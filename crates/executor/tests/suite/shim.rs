@@ -113,6 +113,7 @@ pub(crate) fn script(script: &str) -> ShimSpec {
         output_max_bytes: None,
         limits: None,
         external: None,
+        mask: Vec::new(),
     }
 }
 
@@ -299,6 +300,7 @@ fn program_that_is_not_there_is_told() {
         output_max_bytes: None,
         limits: None,
         external: None,
+        mask: Vec::new(),
     };
     let error = Attempt::start(&spec).end().error.unwrap();
     assert!(error.contains("/does/not/exist") && error.contains("No such file"), "{error}");

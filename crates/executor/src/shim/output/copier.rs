@@ -8,7 +8,9 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
 
 use super::log::{Log, TRY_AGAIN};
+use super::mask::Mask;
 use super::pipe::Stream;
+use super::times::Times;
 
 /// Read at once: as much as a pipe holds.
 const CHUNK: usize = 64 << 10;
@@ -53,12 +55,14 @@ impl Shared {
 pub(super) struct Copier {
     shared: Arc<Shared>,
     logs: [Log; 2],
+    masks: [Mask; 2],
+    times: Times,
     buffer: Vec<u8>,
 }
 
 impl Copier {
-    pub(super) fn new(shared: Arc<Shared>, logs: [Log; 2]) -> Self {
-        Self { shared, logs, buffer: Vec::new() }
+    pub(super) fn new(shared: Arc<Shared>, (logs, masks): ([Log; 2], [Mask; 2]), times: Times) -> Self {
+        Self { shared, logs, masks, times, buffer: Vec::new() }
     }
 
     /// Copies what comes, until there is something to read in `stop`.
@@ -109,23 +113,48 @@ impl Copier {
             }
             // What was dropped last.
             self.copy(number, 0);
-            shared.write(|| self.logs[number].end());
-            stream.set_written(self.logs[number].written());
+            let left = self.masks[number].end();
+            self.write(number, !left.is_empty(), |log| {
+                log.take(&left);
+                log.end();
+            });
         }
     }
 
     /// One piece, of at most so many bytes. Gives how many there were.
     fn copy(&mut self, number: usize, most: usize) -> usize {
-        self.buffer.resize(CHUNK, 0);
-        let (stream, log) = (&self.shared.streams[number], &mut self.logs[number]);
-        let (skipped, count) = stream.next(&mut self.buffer[..most]);
-        self.shared.write(|| {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        buffer.resize(CHUNK, 0);
+        let (skipped, count) = self.shared.streams[number].next(&mut buffer[..most]);
+        let mask = &mut self.masks[number];
+        // What came before the gap is followed by nothing.
+        let before = if skipped.is_some() { mask.end() } else { Vec::new() };
+        let bytes = mask.take(&buffer[..count]);
+        self.write(number, !bytes.is_empty(), |log| {
             if let Some(skipped) = skipped {
+                log.take(&before);
                 log.skip(skipped.bytes, skipped.cause);
             }
-            log.take(&self.buffer[..count]);
+            log.take(&bytes);
         });
-        stream.set_written(log.written());
+        drop(bytes);
+        self.buffer = buffer;
         count
+    }
+
+    /// The time stands there before the bytes do, so that whoever finds these finds their time.
+    fn write(&mut self, number: usize, has_bytes: bool, write: impl FnOnce(&mut Log)) {
+        let (log, times, shared) = (&mut self.logs[number], &mut self.times, &self.shared);
+        shared.write(|| {
+            let length = log.in_file();
+            if has_bytes && log.appends() {
+                times.note(number, length);
+            }
+            write(log);
+            if log.in_file() > length {
+                times.note(number, length);
+            }
+        });
+        shared.streams[number].set_written(log.written(), self.masks[number].hidden());
     }
 }

@@ -66,6 +66,17 @@ impl Log {
         self.written
     }
 
+    /// How long the file is.
+    pub(super) fn in_file(&self) -> u64 {
+        self.in_file
+    }
+
+    /// Whether what comes next goes to the end of the file at once.
+    pub(super) fn appends(&self) -> bool {
+        let has_room = self.head_max().is_none_or(|max| self.in_file < max);
+        has_room && self.tail.is_empty() && self.gap.is_none()
+    }
+
     /// The next bytes of the stream.
     pub(super) fn take(&mut self, bytes: &[u8]) {
         let room = self.head_max().map_or(u64::MAX, |max| max.saturating_sub(self.in_file));

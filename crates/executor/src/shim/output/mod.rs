@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! job ── stdout ──► pipe ──┐                      ┌──► DIR/stdout
-//!     ── stderr ──► pipe ──┴─ the copying thread ─┴──► DIR/stderr
-//!                        ▲
+//!     ── stderr ──► pipe ──┴─ the copying thread ─┴──► DIR/stderr, DIR/times
+//!                        ▲    (hides secrets)
 //!                        └ the shim's own thread reads where that one cannot, and drops what it reads
 //! ```
 //! The thread begins when a job that has written something still runs a moment later: what a short one has written stays in
@@ -15,9 +15,11 @@
 mod copier;
 mod gap;
 mod log;
+mod mask;
 mod pipe;
 #[cfg(test)]
 mod tests;
+mod times;
 
 use std::fs::File;
 use std::io;
@@ -34,7 +36,11 @@ use self::copier::{Copier, Shared};
 use self::gap::Cause;
 pub(super) use self::gap::MARK as GAP_MARK;
 use self::log::{Log, Place};
+use self::mask::Mask;
+pub(super) use self::mask::Secrets;
+pub(crate) use self::mask::check as check_secrets;
 use self::pipe::Stream;
+use self::times::Times;
 use crate::attempt_dir::{AttemptDir, OutputCount};
 
 /// How long bytes wait in the pipe before a thread is started for them, milliseconds.
@@ -78,15 +84,18 @@ struct Copying {
 
 impl Output {
     /// Of an attempt whose marker was just made: it is the log of stdout.
-    pub(super) fn open(dir: &AttemptDir, marker: File, max_bytes: Option<u64>) -> io::Result<Self> {
+    pub(super) fn open(
+        dir: &AttemptDir,
+        marker: File,
+        max_bytes: Option<u64>,
+        secrets: Option<Arc<Secrets>>,
+    ) -> io::Result<Self> {
         let logs = [Place::Open(marker), Place::Path(dir.stderr())].map(|place| Log::new(place, max_bytes));
-        Self::with_logs(logs)
-    }
-
-    fn with_logs(logs: [Log; 2]) -> io::Result<Self> {
+        let masks = [secrets.clone(), secrets].map(Mask::new);
         let [(stdout, to_stdout), (stderr, to_stderr)] = [Stream::open()?, Stream::open()?];
         let shared = Arc::new(Shared::new([stdout, stderr]));
-        let copier = Arc::new(Mutex::new(Copier::new(Arc::clone(&shared), logs)));
+        let copier =
+            Arc::new(Mutex::new(Copier::new(Arc::clone(&shared), (logs, masks), Times::new(dir.times()))));
         let state = State::Held { copier, start_at_ms: None };
         Ok(Self { shared, writers: [to_stdout, to_stderr], state, priority: None })
     }

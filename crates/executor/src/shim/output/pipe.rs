@@ -20,6 +20,8 @@ pub(super) struct Stream {
     taken: Mutex<Taken>,
     /// Bytes of the stream that are in its log.
     written: AtomicU64,
+    /// By how many bytes it is shorter there, because secrets are hidden.
+    hidden: AtomicU64,
 }
 
 #[derive(Default)]
@@ -42,7 +44,8 @@ impl Stream {
         let (pipe, writer) = pipe_with(PipeFlags::CLOEXEC)?;
         // A job can open its own output to read, and what it takes away is not waited for here.
         fcntl_setfl(&pipe, OFlags::NONBLOCK)?;
-        Ok((Self { pipe, taken: Mutex::default(), written: AtomicU64::new(0) }, writer))
+        let (written, hidden) = (AtomicU64::new(0), AtomicU64::new(0));
+        Ok((Self { pipe, taken: Mutex::default(), written, hidden }, writer))
     }
 
     /// How many bytes wait to be read.
@@ -78,14 +81,16 @@ impl Stream {
         }
     }
 
-    pub(super) fn set_written(&self, bytes: u64) {
+    pub(super) fn set_written(&self, bytes: u64, hidden: u64) {
+        self.hidden.store(hidden, Ordering::Release);
         self.written.store(bytes, Ordering::Release);
     }
 
     /// What is not in the log is dropped, and so are these bytes of the job that nobody reads any more.
     pub(super) fn count(&self, unread_bytes: u64) -> OutputCount {
-        let all_bytes = self.taken().bytes + unread_bytes;
+        let printed_bytes = self.taken().bytes + unread_bytes;
         let written_bytes = self.written.load(Ordering::Acquire);
+        let all_bytes = printed_bytes.saturating_sub(self.hidden.load(Ordering::Acquire));
         OutputCount { written_bytes, dropped_bytes: all_bytes.saturating_sub(written_bytes) }
     }
 

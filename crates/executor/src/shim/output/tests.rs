@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::gap::{Cause, Gap};
 use super::log::{Log, Place};
+use super::times::Times;
 
 /// What a log says of itself once its stream has ended, and how much of the stream it holds.
 fn kept(max_bytes: Option<u64>, feed: impl FnOnce(&mut Log)) -> (String, u64) {
@@ -78,4 +79,24 @@ fn log_that_takes_nothing_counts_what_it_lacks() {
     log.take(b"0123456789");
     log.end();
     assert_eq!(log.written(), 0);
+}
+
+/// LOG-2: the first time of each stream waits in memory for a second one, and times that cannot be written keep nobody from printing.
+#[test]
+fn times_are_written_with_the_second_of_a_stream() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("times");
+    let mut times = Times::new(path.clone());
+    let mut nowhere = Times::new(dir.path().join("none").join("times"));
+    let mut note = |stream, offset| {
+        times.note(stream, offset);
+        nowhere.note(stream, offset);
+        fs::read(&path).map_or(0, |times| times.len())
+    };
+    assert_eq!([note(0, 0), note(1, 0), note(0, 5)], [0; 3]);
+    std::thread::sleep(std::time::Duration::from_millis(110));
+    assert_eq!([note(0, 7), note(0, 8), note(1, 9)], [3 * 17, 3 * 17, 4 * 17]);
+    let written = fs::read(&path).unwrap();
+    let offsets: Vec<_> = written.chunks(17).map(|record| (record[0], record[1])).collect();
+    assert_eq!(offsets, [(0, 0), (1, 0), (0, 7), (1, 9)]);
 }

@@ -20,6 +20,7 @@ fn watch(said: &[u8]) -> Watch {
         output_max_bytes: None,
         limits: None,
         external: None,
+        mask: Vec::new(),
     };
     Watch::new(&spec, said.to_vec())
 }
