@@ -17,6 +17,7 @@ use tokio::sync::{Notify, Semaphore, watch};
 
 use crate::arrivals::Arrivals;
 use crate::kept::{HOME_KEPT_FOR, Home, Kept, homeless};
+use crate::logs::Stores;
 use crate::ports::{Admin, Cluster, Feed, Freshness, Keys, Past, SentCommands};
 use crate::position::JournalPosition;
 use crate::turns::{Told, Turns};
@@ -46,7 +47,7 @@ pub struct Deps {
     pub cluster: Arc<dyn Cluster>,
     /// Rebuilds and verifies.
     pub admin: Arc<dyn Admin>,
-    /// How workers are asked for logs, where roles speak encrypted.
+    /// How workers and stores are asked for logs, where roles speak encrypted.
     pub roles: Option<Roles>,
     /// What spares empty answers to those who pull.
     pub hints: Arc<dyn Hints>,
@@ -59,6 +60,8 @@ pub(crate) struct App {
     pub(crate) deps: Deps,
     pub(crate) keys: Kept<Arc<str>, AppKeyRow>,
     pub(crate) workers: Workers,
+    /// None: none is configured.
+    pub(crate) stores: Option<Stores>,
     /// By which owners know what was checked here.
     pub(crate) secret: OwnersSecret,
     pub(crate) user_groups: Kept<UserName, Home>,
@@ -107,6 +110,7 @@ impl App {
         let peer_timeout = Duration::from_millis(config.peer_timeout_ms);
         Ok(Self {
             keys: Kept::new(config.key_cache()),
+            stores: Stores::new(&config, deps.roles.as_ref())?,
             user_groups: Kept::new(HOME_KEPT_FOR),
             bulks: Bulks::default(),
             secret: OwnersSecret::of(&config.internal_key),

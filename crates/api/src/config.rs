@@ -1,7 +1,7 @@
 //! How the interface is served.
 
 use std::collections::BTreeSet;
-use std::net::SocketAddr;
+use std::net::{Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 use tidemill_model::JobType;
 use tidemill_model::bounds::within;
 use tidemill_serving::Limits;
+
+use crate::logs::MAX_NAMES;
 
 /// How the interface is served, and its bounds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -26,7 +28,7 @@ pub struct Config {
     pub max_waiting_pulls: usize,
     /// Pulls that owners decide for this interface at once; more of them wait their turn. Default 256; 1 to 65,536.
     pub max_pull_requests_in_flight: usize,
-    /// Event streams and downloads of logs that are open at once; more are refused with 429. Default 256; 1 to 65,536.
+    /// Event streams, tails and downloads of logs that are open at once; more are refused with 429. Default 256; 1 to 65,536.
     pub max_streams: usize,
     /// Of these, those of one application key. Default 32; 1 to 65,536.
     pub max_streams_per_key: usize,
@@ -37,7 +39,10 @@ pub struct Config {
     pub job_types: BTreeSet<JobType>,
     /// The secret with which this role asks owners on their live port. Empty: none is sent.
     pub internal_key: String,
-    /// The secret with which this role asks workers for logs. Empty: none is sent.
+    /// Stores of logs, each `host:port`; of a name that stands for several addresses, all are asked. At most 64. Default none:
+    /// logs are asked from workers, and search, summary and tail of a log are refused.
+    pub log_stores: Vec<String>,
+    /// The secret with which this role asks workers and stores for logs. Empty: none is sent.
     pub logs_key: String,
     /// The secret that opens `/api/admin` without an application key. Empty: only keys open it.
     pub operator_key: String,
@@ -53,7 +58,7 @@ pub struct Config {
     /// How long an owner or worker may take to begin its answer, milliseconds. Default 3,000; 10 to 60,000.
     pub peer_timeout_ms: u64,
     /// How long an application key is trusted without another look at the tables, milliseconds. Default 1,000;
-    /// 0 to 1,000, so that a revoked key ends within a second, and an open event stream or download within two.
+    /// 0 to 1,000, so that a revoked key ends within a second, and an open event stream, tail or download within two.
     pub key_cache_ms: u64,
     /// How long requests under way may take to end after the signal to stop, milliseconds. Default 5,000;
     /// 0 to 60,000.
@@ -76,6 +81,7 @@ impl Default for Config {
             default_zone: "UTC".to_owned(),
             job_types: BTreeSet::new(),
             internal_key: String::new(),
+            log_stores: Vec::new(),
             logs_key: String::new(),
             operator_key: String::new(),
             read_timeout_ms: 10_000,
@@ -109,8 +115,27 @@ impl Config {
         within("peer_timeout_ms", self.peer_timeout_ms, 10, 60_000)?;
         within("key_cache_ms", self.key_cache_ms, 0, 1_000)?;
         within("stop_timeout_ms", self.stop_timeout_ms, 0, 60_000)?;
+        self.log_stores_are_addresses()?;
         self.submit.check().map_err(|error| format!("submit.{error}"))?;
         tidemill_calendar::Zone::try_from(self.default_zone.as_str()).map(drop).map_err(|e| e.to_string())
+    }
+
+    fn log_stores_are_addresses(&self) -> Result<(), String> {
+        within("the number of log_stores", self.log_stores.len() as u64, 0, MAX_NAMES as u64)?;
+        for store in &self.log_stores {
+            let in_brackets =
+                |host: &str| host.strip_prefix('[')?.strip_suffix(']')?.parse::<Ipv6Addr>().ok();
+            let is_letter = |c: char| c.is_ascii_alphanumeric() || ['.', '-', '_'].contains(&c);
+            let is_name = |host: &str| !host.is_empty() && host.chars().all(is_letter);
+            let is_host = |host: &str| is_name(host) || in_brackets(host).is_some();
+            let port = |port: &str| port.parse::<u16>().is_ok_and(|port| port > 0);
+            if !store.rsplit_once(':').is_some_and(|(host, text)| is_host(host) && port(text)) {
+                return Err(format!(
+                    "log_stores has {store:?}; each must be host:port, as in logs.example:8786"
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// With no bound for what goes on that its connections could not keep: pulls that wait and open streams of one
@@ -160,6 +185,14 @@ mod tests {
         assert_eq!(Config::default().check(), Ok(()));
         let zone = Config { default_zone: "Mars/Olympus".to_owned(), ..Config::default() };
         assert!(zone.check().is_err_and(|error| error.contains("Mars/Olympus")));
+        for store in ["h", "h:", ":1", "h:0", "h:65536", "http://h:1", "u@h:1", "::1:2"] {
+            let config = Config { log_stores: vec![store.to_owned()], ..Config::default() };
+            assert!(config.check().is_err_and(|error| error.contains(&format!("{store:?}"))), "{store}");
+        }
+        let stores = vec!["h:1".to_owned(), "[::1]:8786".to_owned()];
+        assert_eq!(Config { log_stores: stores, ..Config::default() }.check(), Ok(()));
+        let many = Config { log_stores: vec!["h:1".to_owned(); 65], ..Config::default() };
+        assert!(many.check().is_err_and(|error| error.contains("log_stores is 65")));
         let mut submit = Config::default();
         submit.submit.max_in_flight = 0;
         assert!(submit.check().is_err_and(|error| error.starts_with("submit.max_in_flight is 0")));

@@ -1,7 +1,7 @@
 //! The HTTP interface of Tidemill: requests in, read tables and live answers out.
 //!
 //! ```text
-//!  request ─► key ─► rights ─┬─ read ──► tables (lists) · owner (why, newest) · worker (logs) · feed (events)
+//!  request ─► key ─► rights ─┬─ read ──► tables (lists) · owner (why, newest) · store or worker (logs) · feed (events)
 //!                            └─ write ─► Submitter ─► log … ─► reply ─► answer with `position`
 //! ```
 //!
@@ -32,6 +32,7 @@ mod journal_feed;
 mod journal_keys;
 mod kept;
 mod layers;
+mod logs;
 mod openapi;
 mod parameter;
 mod params;
@@ -61,9 +62,9 @@ pub use error::Error;
 pub use freshness::TablePositions;
 pub use journal_feed::{JournalFeed, LogCommands};
 pub use journal_keys::JournalKeys;
+pub use logs::LogPart;
 pub use openapi::{document, rights_reference};
 pub use past::JournalPast;
 pub use position::JournalPosition;
 pub use problem::Problem;
 pub use server::{Server, router, run};
-pub use workers::LogPart;

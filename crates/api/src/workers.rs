@@ -1,65 +1,14 @@
-//! Logs of attempts and what they use, asked from the workers that run them. The interface never opens a worker's files.
+//! Logs of attempts that no store has, and what attempts use, asked from the workers that run them. The interface never opens a worker's files.
 
 use std::time::Duration;
 
-use axum::body::Bytes;
-use axum::http::StatusCode;
-use futures_util::Stream as FuturesStream;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use axum::http::{HeaderValue, StatusCode, header};
 use tidemill_cluster::{Peers, trouble};
-use tidemill_model::{LiveUsage, Token};
+use tidemill_model::{LiveUsage, LogStream, Token};
 use tidemill_serving::tls::Roles;
 
-use crate::parameter::{Readable, Rule};
+use crate::logs::{GONE, LogPart};
 use crate::{Error, Problem};
-
-/// Which of the two streams.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stream {
-    Stdout,
-    Stderr,
-}
-
-impl Stream {
-    /// As a parameter names one of them.
-    pub(crate) const WORDS: Rule = Rule::Word(&["1", "2", "stdout", "stderr"]);
-
-    pub(crate) fn number(self) -> i32 {
-        match self {
-            Self::Stdout => 1,
-            Self::Stderr => 2,
-        }
-    }
-
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Stdout => "stdout",
-            Self::Stderr => "stderr",
-        }
-    }
-}
-
-impl Readable for Stream {
-    fn read(_: Rule, text: &str) -> Option<Self> {
-        match text {
-            "1" | "stdout" => Some(Self::Stdout),
-            "2" | "stderr" => Some(Self::Stderr),
-            _ => None,
-        }
-    }
-}
-
-/// A part of a log.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct LogPart {
-    /// Whole lines, except where the last one has no end yet.
-    pub content: String,
-    /// The byte offset to go on from.
-    pub offset: u64,
-    /// Whether nothing will follow.
-    pub is_end: bool,
-}
 
 pub(crate) struct Workers {
     client: reqwest::Client,
@@ -83,16 +32,12 @@ impl Workers {
         &self,
         address: &str,
         token: Token,
-        (stream, offset, lines): (Stream, u64, u32),
+        (stream, offset, lines): (LogStream, u64, u32),
     ) -> Result<LogPart, Problem> {
         let url = format!("{}://{address}/logs/{token}", self.scheme);
-        let query = [
-            ("type", u64::from(stream.number().unsigned_abs())),
-            ("offset", offset),
-            ("lines", lines.into()),
-        ];
+        let query = [("type", stream.number().into()), ("offset", offset), ("lines", lines.into())];
         let request = self.client.get(url).query(&query).timeout(self.timeout).bearer_auth(&self.logs_key);
-        let answer = self.send(request, address, (token, "no_log")).await?;
+        let answer = self.send(request, address, (token, GONE)).await?;
         answer.json().await.map_err(|error| unreachable_worker(address, &error))
     }
 
@@ -104,18 +49,21 @@ impl Workers {
         answer.json().await.map_err(|error| unreachable_worker(address, &error))
     }
 
-    /// The whole log, as it comes.
+    /// The whole log, or a range of it where the worker knows ranges, as it comes. The status is 200, 206 or 416.
     pub(crate) async fn download(
         &self,
         address: &str,
         token: Token,
-        stream: Stream,
-    ) -> Result<impl FuturesStream<Item = Result<Bytes, reqwest::Error>> + Send + Unpin + 'static, Problem>
-    {
+        stream: LogStream,
+        range: Option<HeaderValue>,
+    ) -> Result<reqwest::Response, Problem> {
         let url = format!("{}://{address}/logs/{token}/download", self.scheme);
-        let request = self.client.get(url).query(&[("type", stream.number())]).bearer_auth(&self.logs_key);
-        let answer = self.send(request, address, (token, "no_log")).await?;
-        Ok(Box::pin(answer.bytes_stream()))
+        let mut request =
+            self.client.get(url).query(&[("type", stream.number())]).bearer_auth(&self.logs_key);
+        if let Some(range) = range {
+            request = request.header(header::RANGE, range);
+        }
+        self.send(request, address, (token, GONE)).await
     }
 
     async fn send(
@@ -126,12 +74,12 @@ impl Workers {
     ) -> Result<reqwest::Response, Problem> {
         let answer = request.send().await.map_err(|error| unreachable_worker(address, &error))?;
         match answer.status() {
-            status if status.is_success() => Ok(answer),
+            status if status.is_success() || status == StatusCode::RANGE_NOT_SATISFIABLE => Ok(answer),
             StatusCode::NOT_FOUND => {
                 let said: serde_json::Value = answer.json().await.unwrap_or_default();
                 let (code, detail) = match said["code"].as_str() {
                     Some("not_a_plain_file") => (
-                        "no_log",
+                        GONE,
                         format!(
                             "the log of attempt {token} is not a plain file: its job has put something else in its place"
                         ),
@@ -151,6 +99,8 @@ impl Workers {
 }
 
 /// The code of an error.
+pub(crate) const WORKER_UNREACHABLE: &str = "worker_unreachable";
+/// The code of an error.
 pub(crate) const NOT_RUNNING: &str = "not_running";
 
 pub(crate) fn not_running(token: Token) -> String {
@@ -165,5 +115,5 @@ fn unreachable_worker(address: &str, error: &reqwest::Error) -> Problem {
         Some(why) => format!("the worker at {address} cannot be asked: {why}"),
         None => format!("the worker at {address} does not answer; try again later"),
     };
-    Problem::unavailable("worker_unreachable", detail)
+    Problem::unavailable(WORKER_UNREACHABLE, detail)
 }

@@ -2,7 +2,7 @@
 //! quietly instead of with a panic.
 
 use std::borrow::Cow;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal as _, Write};
 
 use serde_json::Value;
 
@@ -44,6 +44,20 @@ pub fn raw(bytes: &[u8]) {
     }
 }
 
+/// Whether stdout is a terminal.
+pub(crate) fn is_terminal() -> bool {
+    io::stdout().is_terminal()
+}
+
+/// Writes a part of a log to stdout: as it is, or on a terminal with what steers that made visible.
+pub(crate) fn log(text: &str) {
+    raw(log_for(is_terminal(), text).as_bytes());
+}
+
+fn log_for(is_terminal: bool, text: &str) -> Cow<'_, str> {
+    if is_terminal { visible(text) } else { text.into() }
+}
+
 /// Writes an answer as indented JSON to stdout.
 pub fn json(value: &Value) {
     line(format!("{value:#}"));
@@ -76,6 +90,7 @@ mod tests {
     fn what_steers_a_terminal_is_told_and_json_stays_the_same_value() {
         let hostile = "a\u{1b}]0;owned\u{7}\rb\u{9b}2J\u{7f}\u{202e}c\td\ne 报表";
         assert_eq!(visible(hostile), "a\\u001b]0;owned\\u0007\\u000db\\u009b2J\\u007f\\u202ec\td\ne 报表");
+        assert_eq!((log_for(true, hostile), log_for(false, hostile)), (visible(hostile), hostile.into()));
         let value = serde_json::json!({ "name": hostile });
         let told = visible(&format!("{value:#}")).into_owned();
         assert!(!told.chars().any(|c| c.is_control() && c != '\n'), "{told}");

@@ -1,9 +1,11 @@
 //! A server as the commands see it: its calls, and its refusals as people read them.
 
+use std::io::Read;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tidemill_client::{Begin, Call, Client, Error, Feed, Message, Method, Page};
+use tidemill_client::{Begin, Call, Client, Error, Feed, Following, LogEvent, Message, Method, Page};
+use tidemill_model::{BatchId, LogStream};
 
 use crate::exit::Exit;
 use crate::failure::{Done, Failure};
@@ -109,6 +111,32 @@ impl Server {
     /// Its events, one after the other.
     pub(crate) fn follow<'a>(&'a self, feed: Feed<'a>) -> impl Iterator<Item = Done<Message>> + use<'a> {
         feed.follow().map(|event| event.map_err(|error| self.failure(error, Kind::Read)))
+    }
+
+    /// The log of a batch over its attempts, as it grows; none where the server has no store of logs.
+    pub(crate) fn follow_log(
+        &self,
+        batch: i64,
+        following: Following,
+    ) -> Option<impl Iterator<Item = Done<LogEvent>> + use<'_>> {
+        let mut tail = self.client.follow_log(BatchId(batch), following).peekable();
+        if let Some(Err(Error::Refused { problem, .. })) = tail.peek()
+            && problem.code.as_deref() == Some("no_log_store")
+        {
+            return None;
+        }
+        Some(tail.map(|event| event.map_err(|error| self.failure(error, Kind::Read))))
+    }
+
+    /// The bytes of a log, as they come.
+    pub(crate) fn download_log(
+        &self,
+        batch: i64,
+        stream: LogStream,
+        attempt: Option<u32>,
+    ) -> Done<impl Read + use<>> {
+        let read = self.client.download_log(BatchId(batch), stream, attempt.map(u64::from), None);
+        read.map_err(|error| self.failure(error, Kind::Read))
     }
 
     fn asked(&self, path: &str, query: &[(&str, String)]) -> Call<'_> {

@@ -46,18 +46,6 @@ pub struct Batch {
     pub finished_at: Option<Timestamp>,
 }
 
-/// A part of what a batch printed.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[non_exhaustive]
-pub struct LogPart {
-    /// Whole lines, except where the last one has no end yet.
-    pub content: String,
-    /// The byte offset to go on from.
-    pub offset: u64,
-    /// Whether nothing will follow.
-    pub is_end: bool,
-}
-
 impl Client {
     /// A batch, as it is now.
     ///
@@ -99,14 +87,5 @@ impl Client {
     /// It has not finished, or as [`Call::send`](crate::Call::send).
     pub fn rerun_batch(&self, batch: BatchId) -> Result<Run, Error> {
         self.post(format!("/api/batches/{batch}/rerun")).send()
-    }
-
-    /// What the newest attempt of a batch printed from a byte offset on, 1,000 lines at most.
-    ///
-    /// # Errors
-    /// Its worker cannot be reached, or as [`Call::send`](crate::Call::send).
-    pub fn batch_log(&self, batch: BatchId, offset: u64) -> Result<LogPart, Error> {
-        let call = self.get(format!("/api/batches/{batch}/log"));
-        call.query("type", 1).query("offset", offset).query("lines", 1000).send()
     }
 }

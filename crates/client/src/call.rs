@@ -42,6 +42,7 @@ pub struct Call<'a> {
     body: Option<Result<Vec<u8>, serde_json::Error>>,
     idempotency_key: Option<String>,
     timeout: Option<Duration>,
+    headers: Vec<(&'static str, String)>,
 }
 
 /// A status and a body, whatever they say.
@@ -73,7 +74,14 @@ impl<'a> Call<'a> {
             body: None,
             idempotency_key: None,
             timeout: None,
+            headers: Vec::new(),
         }
+    }
+
+    /// Adds a header.
+    pub(crate) fn header(mut self, name: &'static str, value: String) -> Self {
+        self.headers.push((name, value));
+        self
     }
 
     /// Adds a parameter to the query.
@@ -146,14 +154,19 @@ impl<'a> Call<'a> {
     }
 
     /// Makes the call and gives the messages that come back, one after the other.
-    pub(crate) fn stream(mut self) -> Result<Messages, Error> {
+    pub(crate) fn stream(self) -> Result<Messages, Error> {
+        Ok(Messages::new(Box::new(BufReader::new(self.bytes()?))))
+    }
+
+    /// Makes the call and gives the bytes that come back.
+    pub(crate) fn bytes(mut self) -> Result<Response, Error> {
         let mut response = self.response()?;
         if response.status().as_u16() >= 400 {
             let answer = read(&mut response, None)?;
             let problem = Box::new(Problem::new(answer.status, &answer.body));
             return Err(Error::Refused { problem, idempotency_key: None });
         }
-        Ok(Messages::new(Box::new(BufReader::new(response))))
+        Ok(response)
     }
 
     fn exchange(&mut self) -> Result<Answer, Error> {
@@ -192,6 +205,9 @@ impl<'a> Call<'a> {
         }
         if !self.query.is_empty() {
             request = request.query(&self.query);
+        }
+        for (name, value) in &self.headers {
+            request = request.header(*name, value);
         }
         if let Some(timeout) = self.timeout {
             request = request.timeout(timeout);

@@ -18,10 +18,10 @@
 //! thread of its own (`tokio::task::spawn_blocking`). One [`Client`] serves any number of threads.
 //!
 //! ```text
-//!  typed calls (jobs, batches, pull) ─┐
-//!                                     ├─► Call: one request ─► Answer or Error
-//!  get, post, put, delete ────────────┘
-//!  events ─► Feed: a stream that is resumed after the last event seen
+//!  typed calls (jobs, batches, logs, pull) ─┐
+//!                                           ├─► Call: one request ─► Answer or Error
+//!  get, post, put, delete ──────────────────┘
+//!  events ─► Feed, follow_log ─► LogTail: streams that are resumed after the last event seen
 //! ```
 //! Every call of `schemas/openapi.json` can be made with [`Client::get`], [`Client::post`], [`Client::put`] and
 //! [`Client::delete`], with any type that serde can read, `serde_json::Value` included. The typed methods are those that
@@ -43,17 +43,19 @@ mod corpus;
 mod error;
 mod feed;
 mod jobs;
+mod logs;
 mod problem;
 mod pull;
 mod sse;
 
-pub use batches::{Batch, LogPart};
+pub use batches::Batch;
 pub use builder::Builder;
 pub use call::{Answer, Call, Method, Page, segment};
 pub use client::{Client, Written};
 pub use error::Error;
 pub use feed::{Begin, Events, Feed};
 pub use jobs::{Applied, ApplyOptions, Change, Job, Run, RunRequest};
+pub use logs::{Following, LogEvent, LogPart, LogTail};
 pub use problem::{BadField, Problem};
 pub use pull::{Grant, Pulled};
 pub use sse::Message;

@@ -188,8 +188,8 @@ impl Config {
         Duration::from_secs(60 * u64::from(self.sweep_minutes))
     }
 
-    pub(crate) fn kept(&self, group: &str) -> Kept {
-        let own = self.groups.iter().find(|(name, _)| name.as_str() == group).map(|(_, own)| own);
+    pub(crate) fn kept(&self, group: &GroupName) -> Kept {
+        let own = self.groups.get(group);
         let days = own.and_then(|own| own.keep_days).unwrap_or(self.keep_days);
         let mib = own.and_then(|own| own.keep_mb).unwrap_or(self.keep_mb);
         Kept { age: (days > 0).then_some(DAY * days), bytes: (mib > 0).then_some(mib << 20) }
@@ -239,7 +239,7 @@ mod tests {
         let mut config = Config { keep_days: 2, keep_mb: 3, ..Config::default() };
         let own = GroupConfig { keep_days: Some(0), keep_mb: None };
         config.groups.insert("g".try_into().unwrap(), own);
-        assert_eq!(config.kept("g"), Kept { age: None, bytes: Some(3 << 20) });
-        assert_eq!(config.kept("h"), Kept { age: Some(DAY * 2), bytes: Some(3 << 20) });
+        assert_eq!(config.kept(&"g".try_into().unwrap()), Kept { age: None, bytes: Some(3 << 20) });
+        assert_eq!(config.kept(&"h".try_into().unwrap()), Kept { age: Some(DAY * 2), bytes: Some(3 << 20) });
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use tidemill_model::{GroupName, LogStream, Token};
+use tidemill_model::{GroupName, LogStream, ShardId, Token};
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
@@ -28,8 +28,32 @@ impl Key {
     pub(crate) fn directory(&self) -> String {
         let counter = self.token.counter();
         let bundle = counter / DIRECTORY_OF;
-        format!("{}/{}/{bundle}/{counter}", self.group, self.token.shard())
+        format!("{}/{bundle}/{counter}", shard_directory(&self.group, self.token.shard()))
     }
+}
+
+/// Where the logs of a group are that were written for a shard.
+pub(crate) fn shard_directory(group: &GroupName, shard: ShardId) -> String {
+    format!("{}/{shard}", directory_of(group))
+}
+
+/// The directory of a group: its name, where a byte that not every place takes is `=` and two hexadecimal digits.
+fn directory_of(group: &GroupName) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
+    let part = |byte: u8| if is_plain(byte) { char::from(byte).to_string() } else { format!("={byte:02X}") };
+    group.as_str().bytes().map(part).collect()
+}
+
+/// The group of a directory; nothing, where it is none's.
+pub(crate) fn group_of(directory: &str) -> Option<GroupName> {
+    let mut parts = directory.split('=');
+    let mut name = parts.next()?.as_bytes().to_vec();
+    for part in parts {
+        let (digits, rest) = part.split_at_checked(2)?;
+        name.push(u8::from_str_radix(digits, 16).ok()?);
+        name.extend_from_slice(rest.as_bytes());
+    }
+    String::from_utf8(name).ok()?.as_str().try_into().ok()
 }
 
 /// The log of an attempt.
@@ -139,6 +163,11 @@ impl State {
             (tail.begin, tail.lines_before) = (end, lines);
         }
         Self { cover, tails, close, is_closed: close != Close::Open, ..Self::default() }
+    }
+
+    /// Of an attempt that has printed nothing, and ended.
+    pub(crate) fn silent() -> Self {
+        Self { close: Close::Ended, is_closed: true, ..Self::default() }
     }
 
     /// With which byte of each stream it goes on.
@@ -298,6 +327,19 @@ mod tests {
         let batch = state.begin_flush()?;
         state.flushed(&batch, Cover::default());
         Some((batch.parts.each_ref().map(|part| part.bytes.len()), batch.close))
+    }
+
+    /// LOG-4: every group has a directory that all places take, and is found by it.
+    #[test]
+    fn group_is_found_by_its_directory() {
+        for (group, directory) in [("etl.a_b-1", "etl.a_b-1"), ("报表", "=E6=8A=A5=E8=A1=A8")] {
+            let group = GroupName::try_from(group).unwrap();
+            assert_eq!(directory_of(&group), directory);
+            assert_eq!(group_of(directory), Some(group));
+        }
+        for none in ["=E6", "=zz", "a=", "", ".."] {
+            assert_eq!(group_of(none), None, "{none}");
+        }
     }
 
     /// LOG-1: what comes again is not taken twice, and what comes too early not at all.

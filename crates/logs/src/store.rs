@@ -18,6 +18,8 @@ use crate::{Config, Error};
 
 /// Logs that have ended and were read or written lately.
 const CLOSED_MAX: usize = 1_000;
+/// Attempts of late that have printed nothing.
+const SILENT_MAX: usize = 50_000;
 
 /// A worker as the read tables have it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,7 +38,8 @@ pub(crate) struct Store {
     pub(crate) config: Config,
     pub(crate) places: Places,
     open: Mutex<HashMap<Key, Open>>,
-    closed: Mutex<Closed>,
+    closed: Mutex<Recent<Arc<Log>>>,
+    silent: Mutex<Recent<()>>,
     /// A permit for each byte that may be in memory.
     pub(crate) memory: Semaphore,
     /// Something is to be flushed at once.
@@ -53,10 +56,10 @@ struct Open {
     worker: Arc<str>,
 }
 
-/// The newest last.
-#[derive(Default)]
-struct Closed {
-    logs: HashMap<Key, Arc<Log>>,
+/// What is known of some logs, at most so many; the newest last.
+struct Recent<T> {
+    most: usize,
+    known: HashMap<Key, T>,
     order: VecDeque<Key>,
 }
 
@@ -76,7 +79,8 @@ impl Store {
         Ok(Self {
             places: Places::open(&config)?,
             open: Mutex::default(),
-            closed: Mutex::default(),
+            closed: Mutex::new(Recent::new(CLOSED_MAX)),
+            silent: Mutex::new(Recent::new(SILENT_MAX)),
             memory: Semaphore::new(memory.min(Semaphore::MAX_PERMITS)),
             due: Notify::new(),
             done: Mutex::default(),
@@ -112,7 +116,10 @@ impl Store {
                 self.cut(&log);
                 Ok(Answer::Nothing)
             }
-            (Shipped::Ended { bytes: [0, 0, 0] }, None) => Ok(Answer::Done(token)),
+            (Shipped::Ended { bytes: [0, 0, 0] }, None) => {
+                self.silent().keep(key, ());
+                Ok(Answer::Done(token))
+            }
             (Shipped::Gone, None) => Ok(Answer::Nothing),
             (Shipped::Known | Shipped::Piece { .. } | Shipped::Ended { .. }, None) => {
                 self.reopen(key, &from.worker).await
@@ -152,6 +159,7 @@ impl Store {
         if state.is_empty() {
             drop(state);
             self.remove(&log.key);
+            self.silent().keep(log.key.clone(), ());
             log.notify();
             return Answer::Done(log.key.token);
         }
@@ -219,7 +227,7 @@ impl Store {
     /// A log that is in segments as a whole.
     pub(crate) fn close(&self, log: &Arc<Log>) {
         let Some(Open { worker, .. }) = self.remove(&log.key) else { return };
-        self.keep_closed(log);
+        self.closed().keep(log.key.clone(), Arc::clone(log));
         let done = (worker, log.key.token);
         if self.places.current.sync_every().is_some() {
             self.unsynced.lock().unwrap_or_else(PoisonError::into_inner).push(done);
@@ -261,8 +269,11 @@ impl Store {
         if let Some(open) = self.opened().get(key) {
             return Ok(Some(Arc::clone(&open.log)));
         }
-        if let Some(log) = self.closed().logs.get(key) {
+        if let Some(log) = self.closed().known.get(key) {
             return Ok(Some(Arc::clone(log)));
+        }
+        if self.silent().known.contains_key(key) {
+            return Ok(Some(Log::new(key.clone(), State::silent())));
         }
         let found = self.places.find(key).await?;
         if found.segments.is_empty() {
@@ -270,7 +281,7 @@ impl Store {
         }
         let log = Log::new(key.clone(), state_of(Cover::new(found.segments)).await?);
         if log.state().close != Close::Open {
-            self.keep_closed(&log);
+            self.closed().keep(key.clone(), Arc::clone(&log));
         }
         Ok(Some(log))
     }
@@ -292,20 +303,12 @@ impl Store {
         Ok(())
     }
 
-    fn closed(&self) -> MutexGuard<'_, Closed> {
+    fn closed(&self) -> MutexGuard<'_, Recent<Arc<Log>>> {
         self.closed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn keep_closed(&self, log: &Arc<Log>) {
-        let mut closed = self.closed();
-        closed.forget(&log.key);
-        closed.logs.insert(log.key.clone(), Arc::clone(log));
-        closed.order.push_back(log.key.clone());
-        if closed.order.len() > CLOSED_MAX
-            && let Some(oldest) = closed.order.pop_front()
-        {
-            closed.logs.remove(&oldest);
-        }
+    fn silent(&self) -> MutexGuard<'_, Recent<()>> {
+        self.silent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Its segments are removed.
@@ -319,9 +322,25 @@ impl Store {
     }
 }
 
-impl Closed {
+impl<T> Recent<T> {
+    fn new(most: usize) -> Self {
+        Self { most, known: HashMap::new(), order: VecDeque::new() }
+    }
+
+    fn keep(&mut self, key: Key, what: T) {
+        if self.known.insert(key.clone(), what).is_some() {
+            self.order.retain(|other| *other != key);
+        }
+        self.order.push_back(key);
+        if self.order.len() > self.most
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.known.remove(&oldest);
+        }
+    }
+
     fn forget(&mut self, key: &Key) {
-        if self.logs.remove(key).is_some() {
+        if self.known.remove(key).is_some() {
             self.order.retain(|other| other != key);
         }
     }

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use object_store::path::Path;
 use tidemill_cluster::Parts;
-use tidemill_model::{ShardId, Timestamp, Token};
+use tidemill_model::{GroupName, ShardId, Timestamp, Token};
 use tokio::sync::watch;
 
 use crate::Error;
 use crate::config::Kept;
-use crate::log::Key;
+use crate::log::{Key, group_of, shard_directory};
 use crate::place::Place;
 use crate::store::Store;
 
@@ -51,13 +51,14 @@ pub(crate) async fn sweep_once(store: &Store, parts: &Parts, now: Timestamp) -> 
     let mut swept = Swept::default();
     for place in store.places.all() {
         for group in place.directories("").await? {
+            let Some(name) = group_of(&group) else { continue };
             for shard in place.directories(&group).await? {
                 let Some(number) = shard.parse().ok().map(ShardId) else { continue };
                 if place.is_shared() && !parts.mine.contains(&number.partition(parts.count)) {
                     continue;
                 }
-                let kept = store.config.kept(&group);
-                let removed = sweep_shard(store, place, (&group, number), kept, now).await?;
+                let kept = store.config.kept(&name);
+                let removed = sweep_shard(store, place, (&name, number), kept, now).await?;
                 swept.logs += removed.logs;
                 swept.bytes += removed.bytes;
             }
@@ -69,14 +70,14 @@ pub(crate) async fn sweep_once(store: &Store, parts: &Parts, now: Timestamp) -> 
 async fn sweep_shard(
     store: &Store,
     place: &Place,
-    (group, shard): (&str, ShardId),
+    (group, shard): (&GroupName, ShardId),
     kept: Kept,
     now: Timestamp,
 ) -> Result<Swept, Error> {
     let mut swept = Swept::default();
     // By the last change, the oldest first.
     let mut rest: BTreeMap<(i64, String), (String, u64)> = BTreeMap::new();
-    let below = format!("{group}/{shard}");
+    let below = shard_directory(group, shard);
     for bundle in place.directories(&below).await? {
         for (log, listed) in list(place, &format!("{below}/{bundle}")).await? {
             let age_ms = now.as_millisecond().saturating_sub(listed.written_ms);
@@ -128,7 +129,7 @@ async fn list(place: &Place, below: &str) -> Result<BTreeMap<String, Listed>, Er
 async fn remove(
     store: &Store,
     place: &Place,
-    (group, shard, log): (&str, ShardId, &str),
+    (group, shard, log): (&GroupName, ShardId, &str),
     paths: &[Path],
 ) -> Result<bool, Error> {
     let key = key(group, shard, log);
@@ -145,7 +146,6 @@ async fn remove(
     Ok(true)
 }
 
-fn key(group: &str, shard: ShardId, counter: &str) -> Option<Key> {
-    let token = Token::mint(counter.parse().ok()?, shard);
-    Some(Key { group: group.try_into().ok()?, token })
+fn key(group: &GroupName, shard: ShardId, counter: &str) -> Option<Key> {
+    Some(Key { group: group.clone(), token: Token::mint(counter.parse().ok()?, shard) })
 }

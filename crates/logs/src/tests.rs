@@ -7,7 +7,8 @@ use std::time::Duration;
 use proptest::prelude::*;
 use tidemill_cluster::Parts;
 use tidemill_model::{
-    KeptStream, LogOffsets, LogPlace, LogStream, ShardId, ShipFrame, ShipFrom, Shipped, Timestamp, Token,
+    KeptLog, KeptStream, LogOffsets, LogPlace, LogStream, ShardId, ShipFrame, ShipFrom, Shipped, Timestamp,
+    Token,
 };
 
 use crate::Config;
@@ -305,7 +306,9 @@ fn empty_log_is_done_without_an_object() {
         tell(&store, 1, Shipped::Begun).await;
         assert_eq!(tell(&store, 1, Shipped::Ended { bytes: [0; 3] }).await, Answer::Done(token(1)));
         assert_eq!(store.places.current.list("").await.unwrap(), []);
-        assert!(reader(&store, 1).await.is_none());
+        let summary = reader(&store, 1).await.unwrap().summary().await.unwrap();
+        assert_eq!(summary, KeptLog { is_end: true, ..KeptLog::default() });
+        assert!(reader(&self::store(place.path()), 1).await.is_none(), "another life does not know");
     });
 }
 

@@ -24,6 +24,7 @@ fn run_command(cli: Cli) -> Done<Exit> {
         Command::Api => roles::run_alone(&global, roles::api),
         Command::Dispatcher => roles::run_alone(&global, roles::dispatcher),
         Command::Projector => roles::run_alone(&global, roles::projector),
+        Command::Logs => roles::run_alone(&global, roles::logs),
         Command::Sink => roles::run_alone(&global, roles::sink),
         Command::Producers => roles::run_alone(&global, roles::producers),
         Command::Bootstrap => roles::bootstrap(&global),

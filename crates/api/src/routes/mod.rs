@@ -19,6 +19,8 @@ mod hosts;
 mod jobs;
 mod keys;
 mod level;
+mod log_tail;
+mod logs;
 mod pools;
 mod pull;
 mod pull_tasks;
@@ -31,7 +33,7 @@ mod site;
 mod staged;
 mod versions;
 
-pub(crate) use attempts::{LINES, OFFSET, download_attempt, newest_attempt, read_part};
 pub(crate) use calls::{admin_calls, attempt_calls, calls, open_calls};
+pub(crate) use logs::{LINES, PART_LINES, asked_range, download_attempt};
 pub(crate) use run::{JobPlace, job_place};
 pub(crate) use site::Document;

@@ -18,26 +18,34 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
-use tidemill_model::{JobId, Role};
+use tidemill_model::{JobId, LogStream, Role};
 
 use crate::Problem;
 use crate::app::App;
 use crate::auth::{Credentials, user_of};
 use crate::body::{Body, bad_body};
 use crate::call::{Call, Calls};
+use crate::logs::OUTPUTS;
 use crate::parameter::{Asked, Parameter};
 use crate::params::Params;
 use crate::rights::{Asks, Caller};
-use crate::routes::{LINES, OFFSET};
+use crate::routes::LINES;
 use crate::standing::Standing;
-use crate::workers::Stream;
 
 const APP_NAME: Asked<String> =
     Asked::text("app_name", "Name of the application key; or the header X-App-Name.");
 const APP_KEY: Asked<String> =
     Asked::text("app_key", "Its secret; better in the header X-App-Key, which no access log holds.");
 const JOB: Asked<JobId> = Asked::id("job_id", "The job.").required();
-const TYPE: Asked<Stream> = Asked::new("type", "1 (stdout) or 2 (stderr).", Stream::WORDS).required();
+const TYPE: Asked<LogStream> = Asked::new("type", "1 (stdout) or 2 (stderr).", OUTPUTS).required();
+const OFFSET: Asked<u64> = Asked::number(
+    "offset",
+    "The `offset` of the answer before; default 0, where the batch's first attempt begins. It is of the batch as a whole, so \
+     that whoever passes back what was given reads one attempt after the other and skips nothing: attempt N begins at \
+     (N - 1) * 2^40, and a byte of it stands so many further on.",
+    0,
+    i64::MAX as u64,
+);
 
 /// The parameters of a call about a job.
 const OF_JOB: [Parameter; 3] = [APP_NAME.parameter, APP_KEY.parameter, JOB.parameter];
@@ -58,7 +66,7 @@ pub(crate) fn calls() -> Calls {
             submit::submit,
         )
         .add(
-            Call::get("/api/log", "A part of the log of a job's newest batch")
+            Call::get("/api/log", "A part of the log of a job's newest batch, over all its attempts")
                 .of_group(Role::Viewer)
                 .key_in_fields()
                 .query(&OF_PART)
@@ -66,7 +74,7 @@ pub(crate) fn calls() -> Calls {
             log::read,
         )
         .add(
-            Call::get("/api/log/download", "The whole log of a job's newest batch")
+            Call::get("/api/log/download", "The whole log of the newest attempt of a job's newest batch")
                 .of_group(Role::Viewer)
                 .key_in_fields()
                 .query(&OF_LOG)

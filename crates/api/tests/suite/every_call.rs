@@ -161,6 +161,7 @@ fn by_query(path: &str) -> Option<String> {
     match path {
         "/api/log" | "/api/log/download" => Some(format!("job_id={job}&type=1")),
         "/api/job/status" | "/api/job/kill" => Some(format!("job_id={job}")),
+        path if path.ends_with("/log/search") => Some("text=x".to_owned()),
         "/api/attempts" => Some(format!("batch={batch}")),
         _ => None,
     }

@@ -1,7 +1,9 @@
 //! `tidemill batch …`, and what batches wait for outside: `tidemill third-party …` and `tidemill probe …`.
 
+use std::path::PathBuf;
+
 use clap::{Args, Subcommand, ValueEnum};
-use tidemill_model::Timestamp;
+use tidemill_model::{LogStream, Timestamp};
 
 /// What to do with batches.
 #[derive(Debug, Subcommand)]
@@ -139,6 +141,8 @@ pub(crate) enum BatchCommand {
         idempotency_key: Option<String>,
     },
     /// Write what a batch printed
+    ///
+    /// On a terminal, what would steer that is told as JSON does: \u001b for ESC. Elsewhere the log is written as it is.
     Logs(LogsArgs),
 }
 
@@ -162,15 +166,50 @@ pub(crate) struct OverrideArgs {
 pub(crate) struct LogsArgs {
     /// Its id
     pub(crate) batch: i64,
-    /// Go on until it ends
-    #[arg(short, long)]
+    /// Go on until the batch has ended, over all its attempts
+    #[arg(short, long, conflicts_with = "part")]
     pub(crate) follow: bool,
     /// Its standard error instead of its standard output
-    #[arg(long)]
+    #[arg(long, group = "streams")]
     pub(crate) stderr: bool,
+    /// What its worker says of the attempt instead: limits, kills, that it was taken over
+    #[arg(long, group = "streams")]
+    pub(crate) worker: bool,
+    /// All three as they came, each line behind its stream's name
+    #[arg(long, group = "streams", conflicts_with = "part")]
+    pub(crate) all: bool,
     /// Of this attempt [default: the newest]
     #[arg(long, value_name = "N")]
     pub(crate) attempt: Option<u32>,
+    /// Only the last N lines
+    #[arg(long, value_name = "N", group = "part", value_parser = super::at_least_one)]
+    pub(crate) last: Option<usize>,
+    /// Only from line N on
+    #[arg(long, value_name = "N", group = "part", value_parser = super::at_least_one)]
+    pub(crate) line: Option<usize>,
+    /// Only lines with this text, each behind its number
+    #[arg(long, value_name = "TEXT", group = "part")]
+    pub(crate) search: Option<String>,
+    /// Find `a` as `A`, too
+    #[arg(long, requires = "search")]
+    pub(crate) ignore_case: bool,
+    /// How long it is, and its first line that looks like an error
+    #[arg(long, group = "part", conflicts_with = "streams")]
+    pub(crate) summary: bool,
+    /// Write it into this file as it is, byte for byte; - is standard output
+    #[arg(long, value_name = "FILE", group = "part")]
+    pub(crate) download: Option<PathBuf>,
+}
+
+impl LogsArgs {
+    /// Which stream, where it is one.
+    pub(crate) fn stream(&self) -> LogStream {
+        match (self.stderr, self.worker) {
+            (true, _) => LogStream::Stderr,
+            (_, true) => LogStream::Worker,
+            (false, false) => LogStream::Stdout,
+        }
+    }
 }
 
 /// One condition, or all of them.
@@ -258,4 +297,48 @@ pub(crate) enum ProbeCommand {
     },
     /// List the authorities whose probes fail or are late
     Late,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::error::ErrorKind;
+
+    use super::*;
+
+    /// LOG-2: what of a log is wanted stands alone, and says of which stream where there is one.
+    #[test]
+    fn parts_of_a_log_exclude_each_other() {
+        let command = || LogsArgs::augment_args(clap::Command::new("logs"));
+        command().debug_assert();
+        let kind = |options: &str| {
+            let words = ["logs", "7"].into_iter().chain(options.split_whitespace());
+            command().try_get_matches_from(words).err().map(|error| error.kind())
+        };
+        for options in [
+            "",
+            "-f --stderr --attempt 2",
+            "-f --all",
+            "--last 5 --worker",
+            "--line 5",
+            "--search a --ignore-case --stderr",
+            "--summary --attempt 1",
+            "--download - --stderr",
+        ] {
+            assert_eq!(kind(options), None, "{options}");
+        }
+        for options in [
+            "-f --last 5",
+            "-f --download x",
+            "--last 5 --line 5",
+            "--search a --summary",
+            "--all --stderr",
+            "--worker --stderr",
+            "--all --last 5",
+            "--summary --stderr",
+        ] {
+            assert_eq!(kind(options), Some(ErrorKind::ArgumentConflict), "{options}");
+        }
+        assert_eq!(kind("--ignore-case"), Some(ErrorKind::MissingRequiredArgument));
+        assert_eq!(kind("--last 0"), Some(ErrorKind::ValueValidation));
+    }
 }

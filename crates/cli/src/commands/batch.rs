@@ -1,23 +1,15 @@
 //! `tidemill batch …`.
 
-use std::thread;
-use std::time::Duration;
-
 use serde_json::{Value, json};
 use tidemill_client::Method;
 
-use super::{Session, external_dependencies, job, rerun, wait, why, write};
-use crate::args::{BatchCommand, LogsArgs, OutputFormat, word};
+use super::{Session, external_dependencies, job, logs, rerun, wait, why, write};
+use crate::args::{BatchCommand, OutputFormat, word};
 use crate::exit::Exit;
 use crate::failure::Done;
 use crate::output;
 use crate::render;
 use crate::server::Query;
-
-/// Between two looks at a log that grows.
-const FOLLOW_PAUSE: Duration = Duration::from_millis(300);
-/// Lines of one look.
-const LOG_LINES: u32 = 1000;
 
 pub(super) fn run(session: &Session<'_>, command: BatchCommand) -> Done<Exit> {
     match command {
@@ -88,7 +80,7 @@ pub(super) fn run(session: &Session<'_>, command: BatchCommand) -> Done<Exit> {
             let answer = session.server.write(Method::Post, &path, None, idempotency_key.as_deref())?;
             wait::show_batch(session, &answer, wait)
         }
-        BatchCommand::Logs(args) => logs(session, &args),
+        BatchCommand::Logs(args) => logs::logs(session, &args),
     }
 }
 
@@ -119,34 +111,6 @@ fn one(batch: &Value) -> String {
     ];
     let sections = lists.iter().map(|(field, columns)| render::section(field, &batch[field], columns));
     render::fields(batch, &lists.map(|(field, _)| field)) + &sections.collect::<String>()
-}
-
-fn logs(session: &Session<'_>, log: &LogsArgs) -> Done<Exit> {
-    let path = format!("/api/batches/{}/log", log.batch);
-    let stream = if log.stderr { "2" } else { "1" };
-    let mut offset: u64 = 0;
-    loop {
-        let mut query = vec![
-            ("type", stream.to_owned()),
-            ("offset", offset.to_string()),
-            ("lines", LOG_LINES.to_string()),
-        ];
-        query.extend(log.attempt.map(|attempt| ("attempt", attempt.to_string())));
-        let page = session.server.get(&path, &query)?;
-        match session.format {
-            OutputFormat::Json => output::json(&page),
-            OutputFormat::Table => output::raw(page["content"].as_str().unwrap_or_default().as_bytes()),
-        }
-        let next = page["offset"].as_u64().unwrap_or(offset);
-        let has_more = next > offset;
-        offset = next;
-        if page["is_end"] == Value::Bool(true) || (!has_more && !log.follow) {
-            return Ok(Exit::Success);
-        }
-        if !has_more {
-            thread::sleep(FOLLOW_PAUSE);
-        }
-    }
 }
 
 #[cfg(test)]

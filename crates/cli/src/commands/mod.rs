@@ -5,6 +5,7 @@ mod bulk;
 mod events;
 mod external_dependencies;
 mod job;
+mod logs;
 mod named;
 mod pull;
 mod rerun;

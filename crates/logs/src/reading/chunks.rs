@@ -6,6 +6,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::Reader;
 use crate::Error;
+use crate::segment::Close;
 
 /// The most of one stream in one answer, bytes.
 const STREAM_BYTES: usize = 256 << 10;
@@ -61,7 +62,8 @@ async fn now(reader: &Reader, mut from: LogOffsets) -> Result<LogChunks, Error> 
         *offsets.of(chunk.stream) = chunk.offset + chunk.length;
     }
     let chunks = chunks.into_iter().map(|(_, chunk)| chunk.shown()).collect();
-    Ok(LogChunks { chunks, offsets, is_end })
+    let is_cut = is_end && reader.log.state().close == Close::Cut;
+    Ok(LogChunks { chunks, offsets, is_end, is_cut })
 }
 
 async fn following(reader: &Reader, stream: LogStream, begin: u64) -> Result<Following, Error> {

@@ -12,7 +12,7 @@ use tidemill_model::{InstanceId, ShardId, Timestamp, Token};
 use tidemill_seal::{LogsSecret, Ticket};
 
 pub(crate) const LOGS_KEY: &str = "a logs key for tests";
-pub(crate) const GROUP: &str = "etl";
+pub(crate) const GROUP: &str = "etl.报表";
 pub(crate) const SHARD: ShardId = ShardId(1);
 const PATIENCE: Duration = Duration::from_secs(60);
 

@@ -137,4 +137,7 @@ pub struct LogChunks {
     pub offsets: LogOffsets,
     /// Whether nothing will follow.
     pub is_end: bool,
+    /// Whether its worker lost what would have followed.
+    #[serde(default, skip_serializing_if = "crate::is_default")]
+    pub is_cut: bool,
 }

@@ -75,6 +75,8 @@ pub(crate) enum Command {
     Executor,
     /// Fill the read tables and publish the feed
     Projector,
+    /// Keep logs of attempts, and give them to the interface
+    Logs,
     /// Pass task logs of what clients pull on to MySQL, Elasticsearch and Parquet files
     Sink,
     /// Look for paths that batches wait for, ask the quality service, take third parties' reports
@@ -247,6 +249,7 @@ mod tests {
             "api --config t.toml",
             "dispatcher --config t.toml",
             "projector --config t.toml",
+            "logs --config t.toml",
             "producers --config t.toml",
             "bootstrap",
             "rebuild --data d",

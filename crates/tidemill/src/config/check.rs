@@ -27,6 +27,7 @@ impl Settings {
         self.log.security.check().map_err(section("log.security"))?;
         self.archive.check().map_err(section("archive"))?;
         self.snapshots.check().map_err(section("snapshots"))?;
+        self.logs.check().map_err(section("logs"))?;
         self.process.check().map_err(section("process"))?;
         self.redis.check().map_err(section("redis"))?;
         self.prober.check().map_err(section("prober"))?;

@@ -39,7 +39,11 @@ fn in_schema(schema: &Value, at: &Value, path: &str, found: &mut BTreeSet<String
 fn sample(path: &str, default: &Value) -> Value {
     let odd = match path {
         "api.default_zone" => json!("Europe/Berlin"),
-        "api.listen" | "executor.listen" => json!("127.0.0.1:8999"),
+        "api.listen" | "executor.listen" | "logs.listen" => json!("127.0.0.1:8999"),
+        "api.log_stores" => json!(["one:1", "two:2"]),
+        "logs.place" => json!("/data/logs"),
+        "logs.earlier_places" => json!(["/data/before"]),
+        "logs.groups" => json!({"etl": {"keep_days": 7}}),
         "api.key_cache_ms" => json!(999),
         "dispatcher.address" => json!("127.0.0.1:8998"),
         "api.internal_key" | "internal_key" => json!("sixteen letters and more"),
@@ -61,6 +65,7 @@ fn sample(path: &str, default: &Value) -> Value {
         "log.security.protocol" => json!("ssl"),
         "prober.local_roots" => json!(["/data"]),
         "archive.s3.endpoint"
+        | "logs.s3.endpoint"
         | "prober.paths.s3.endpoint"
         | "quality.url"
         | "sinks.elasticsearch.url"
@@ -99,6 +104,8 @@ fn beside(path: &str) -> &'static [(&'static str, &'static str)] {
         "third_party.topic" => &[("log.backend", "kafka"), ("log.brokers", "localhost:9092")],
         "archive.s3.access_key_id" => &[("archive.s3.secret_access_key", "x")],
         "archive.s3.secret_access_key" => &[("archive.s3.access_key_id", "x")],
+        "logs.s3.access_key_id" => &[("logs.s3.secret_access_key", "x")],
+        "logs.s3.secret_access_key" => &[("logs.s3.access_key_id", "x")],
         "snapshots.s3.access_key_id" => {
             &[("snapshots.place", "s3://b/c"), ("snapshots.s3.secret_access_key", "x")]
         }

@@ -62,6 +62,9 @@ pub(crate) struct ExecutorSettings {
     /// How much is kept of each of an attempt's two outputs, MiB. Of a longer one the log has the beginning and the last 64 KiB,
     /// and a line that says what is missing. Default 4,096; 0 to 16,777,216; 0: no bound.
     pub(crate) output_max_mb: u64,
+    /// Variables of its own environment whose values are replaced by `***` in all output of jobs, before anything is kept: at least 6
+    /// bytes each. Default none; at most 64.
+    pub(crate) mask_env: Vec<String>,
     /// Address of the API that jobs see as `TIDEMILL_API`. Default empty; `standalone` gives its own.
     pub(crate) api_url: String,
 }
@@ -91,6 +94,7 @@ impl Default for ExecutorSettings {
             max_load_percent: 0,
             disk_reserve_mb: 4,
             output_max_mb: 4_096,
+            mask_env: Vec::new(),
             api_url: String::new(),
         }
     }

@@ -14,8 +14,15 @@ use super::tables::{RedisSettings, StoreSettings};
 use crate::keys::Keys;
 
 /// Settings that hold a map; a layer that gives one replaces it whole.
-pub(super) const OPEN: &[&str] =
-    &["executor.reserved", "executor.slots", "executor.types", "log.kafka", "prober.paths.hdfs.settings"];
+pub(super) const OPEN: &[&str] = &[
+    "executor.reserved",
+    "executor.slots",
+    "executor.types",
+    "log.kafka",
+    "logs.groups",
+    "logs.hdfs.settings",
+    "prober.paths.hdfs.settings",
+];
 /// Settings that are never shown.
 pub(super) const SECRET: &[&str] = &[
     "api.internal_key",
@@ -25,6 +32,7 @@ pub(super) const SECRET: &[&str] = &[
     "internal_key",
     "log.kafka",
     "log.security.password",
+    "logs.s3.secret_access_key",
     "logs_key",
     "operator_key",
     "prober.paths.s3.secret_access_key",
@@ -82,6 +90,8 @@ pub(crate) struct Settings {
     pub(crate) dispatcher: tidemill_dispatcher::Config,
     /// The role that runs jobs.
     pub(crate) executor: ExecutorSettings,
+    /// The role that keeps logs of attempts.
+    pub(crate) logs: tidemill_logs::Config,
     /// The role that fills the read tables and publishes the feed.
     pub(crate) projector: tidemill_projector::Config,
     /// Where task logs of what clients pull go, by the role `sink` or in `standalone`.
@@ -115,6 +125,7 @@ impl Default for Settings {
             api: tidemill_api::Config::default(),
             dispatcher: tidemill_dispatcher::Config::default(),
             executor: ExecutorSettings::default(),
+            logs: tidemill_logs::Config::default(),
             projector: tidemill_projector::Config::default(),
             sinks: tidemill_sinks::Config::default(),
             prober: tidemill_producers::prober::Config::default(),

@@ -259,6 +259,20 @@ fn submitter(settings: &Settings, log: &Arc<dyn Log>, role: &str) -> Done<Submit
         .map_err(|error| Failure::caused("cannot start to submit commands", &error))
 }
 
+/// `tidemill logs`: keeps logs of attempts.
+pub(crate) fn logs(settings: &Settings, stop: &Receiver<()>) -> Done<Exit> {
+    let tls = Tls::open(settings)?;
+    let keys = settings.keys()?;
+    let log = log::shared(settings)?;
+    let tables = tables::open(settings)?;
+    let instance = instance_id("logs");
+    let running = super::logs::start(settings, &keys, &log, &tables, instance.clone(), &tls)?;
+    tracing::info!(address = %running.address(), "logs of attempts are kept");
+    let registration = Registration::start_as(settings, &log, &["logs"], instance)?;
+    let ended = until(stop, &registration, || running.has_ended());
+    registration.end(super::logs::stop(running).and(ended))
+}
+
 /// `tidemill bootstrap`: the first start of a cluster. A dispatcher has to run.
 pub(crate) fn bootstrap(settings: &Settings) -> Done<Exit> {
     let keys = settings.keys()?;

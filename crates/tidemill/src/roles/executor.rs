@@ -116,6 +116,7 @@ pub(crate) fn config(settings: &Settings, keys: &Keys, shard: ShardId, private: 
     config.labels.clone_from(&executor.labels);
     config.disk_reserve_mb = executor.disk_reserve_mb;
     config.output_max_mb = executor.output_max_mb;
+    config.mask_env.clone_from(&executor.mask_env);
     config.default_run_as.clone_from(&executor.default_run_as);
     config.job_umask = crate::privacy::umask_of_start();
     config.api_url.clone_from(&executor.api_url);
@@ -172,6 +173,7 @@ mod tests {
                 "slots" => json!({"shell": 3}),
                 "types" => json!({"r": {"command": ["Rscript", "{script}"]}}),
                 "labels" => json!(["big"]),
+                "mask_env" => json!(["PASSWORD"]),
                 _ if default.is_boolean() => json!(!default.as_bool().unwrap()),
                 _ if default.is_u64() => json!(default.as_u64().unwrap() + 1),
                 _ => json!("other"),

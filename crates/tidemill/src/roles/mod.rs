@@ -15,6 +15,7 @@ mod journal;
 mod lag;
 mod live;
 mod log;
+mod logs;
 mod operator;
 mod producers;
 mod rebuilding;
@@ -29,7 +30,7 @@ mod storage;
 mod tables;
 mod tls;
 
-pub(crate) use alone::{api, dispatcher, producers, projector, sink};
+pub(crate) use alone::{api, dispatcher, logs, producers, projector, sink};
 pub(crate) use archive::run as archiver;
 pub(crate) use registration::named;
 pub(crate) use standalone::Standalone;

@@ -1,8 +1,8 @@
 //! Every role in one process, on the embedded log and SQLite tables; nothing to install or configure.
 //!
 //! ```text
-//!  start   log ─► dispatcher ─► first start ─► projector ─► sinks ─► interface ─► producers ─► executor
-//!  stop    interface ─► executor ─► producers ─► dispatcher ─► projector ─► sinks ─► log
+//!  start   log ─► dispatcher ─► first start ─► projector ─► sinks ─► logs ─► interface ─► producers ─► executor
+//!  stop    interface ─► executor ─► logs ─► producers ─► dispatcher ─► projector ─► sinks ─► log
 //! ```
 //! The interface goes first, so that nothing new comes; the executor before the dispatcher, so that what
 //! ends is still decided; the projector last, so that the tables have seen it.
@@ -32,7 +32,7 @@ use super::producers::{self, Producers};
 use super::registration::{Registration, too_old};
 use super::storage::Storage;
 use super::tls::Tls;
-use super::{executor, first_start, hints, log, sinks, snapshots, tables};
+use super::{executor, first_start, hints, log, logs, sinks, snapshots, tables};
 use crate::address::Published;
 use crate::config::Settings;
 
@@ -48,6 +48,7 @@ const LOOK: Duration = Duration::from_millis(200);
 /// A running standalone.
 pub(crate) struct Standalone {
     interface: Interface,
+    logs: tidemill_logs::Running,
     executor: Role<Sender<()>>,
     producers: Producers,
     dispatcher: Dispatcher,
@@ -155,7 +156,10 @@ impl Standalone {
         let archiver = archive::of_standalone(settings, &embedded, &archiving).map(start_role).transpose()?;
         let past = JournalPast::new(Arc::clone(&log), kept, JournalPast::PATIENCE);
         let deps = deps(&cluster, past, &tables, (&submitter, &operator), &hints, tls.roles.clone());
+        let instance = submitter.instance().clone();
+        let logs = logs::start(settings, &keys, &log, &tables, instance, &tls)?;
         let mut api = settings.api_config(&keys)?;
+        api.log_stores = vec![logs.address().to_string()];
         if api.operator_key.is_empty() && settings.operator_key.is_none() {
             api.operator_key = keys.operator()?;
         }
@@ -178,6 +182,7 @@ impl Standalone {
         let executor = start_executor(config, log)?;
         Ok(Self {
             interface,
+            logs,
             executor,
             producers,
             dispatcher,
@@ -223,6 +228,7 @@ impl Standalone {
     /// Whether a role has ended by itself. A sink that somebody has to fix is none of the others' business.
     pub(crate) fn has_ended(&self) -> bool {
         self.interface.has_ended()
+            || self.logs.has_ended()
             || self.executor.thread.is_finished()
             || self.producers.has_ended()
             || self.dispatcher.has_ended()
@@ -238,6 +244,7 @@ impl Standalone {
         let operator = self.operator.stop();
         drop(self.executor.stop);
         let executor = join("executor", self.executor.thread);
+        let logs = logs::stop(self.logs);
         let producers = self.producers.stop();
         self.submitter.stop();
         drop(self.line);
@@ -260,6 +267,7 @@ impl Standalone {
             .and(interface)
             .and(operator)
             .and(executor)
+            .and(logs)
             .and(producers)
             .and(dispatcher)
             .and(projector)

@@ -1,19 +1,19 @@
 //! Batches, their attempts and their logs; bulk operations and reruns of them, and what they wait for outside.
 
-use tidemill_model::{LiveUsage, Role, ThirdPartyReport, Why};
+use tidemill_model::{KeptLog, LiveUsage, LogMatches, Role, ThirdPartyReport, Why};
 
 use crate::call::{Call, Calls};
+use crate::logs::LogPart;
 use crate::routes::{
-    attempts, batch_commands, batches, bulk, external_dependencies, rerun_plans, reruns, run,
+    attempts, batch_commands, batches, bulk, external_dependencies, log_tail, logs, rerun_plans, reruns, run,
 };
 use crate::view::{
     AttemptView, BatchDetail, BatchView, BulkItemView, BulkView, LateProbeView, List, RerunBatchView,
     RerunJobs, RerunView, ReturnView, ThirdPartyView,
 };
-use crate::workers::LogPart;
 
 pub(super) fn calls(calls: Calls) -> Calls {
-    attempts_of(of_batches(calls))
+    logs_of(attempts_of(of_batches(calls)))
 }
 
 fn of_batches(calls: Calls) -> Calls {
@@ -77,20 +77,9 @@ fn of_batches(calls: Calls) -> Calls {
         )
 }
 
-/// Their attempts and logs.
+/// Their attempts.
 fn attempts_of(calls: Calls) -> Calls {
     calls
-        .add(
-            Call::get("/api/batches/{id}/log", "A part of an attempt's log")
-                .of_group(Role::Viewer)
-                .with(attempts::TYPE)
-                .with(attempts::OFFSET)
-                .with(attempts::LINES)
-                .with(attempts::ATTEMPT)
-                .fresh()
-                .gives::<LogPart>(),
-            attempts::read,
-        )
         .add(
             Call::get("/api/batches/{id}/usage", "What a running batch uses now, by its worker")
                 .of_group(Role::Viewer)
@@ -99,20 +88,74 @@ fn attempts_of(calls: Calls) -> Calls {
             attempts::used,
         )
         .add(
-            Call::get("/api/batches/{id}/log/download", "An attempt's whole log")
-                .of_group(Role::Viewer)
-                .with(attempts::TYPE)
-                .with(attempts::ATTEMPT)
-                .fresh()
-                .gives_media("text/plain"),
-            attempts::download,
-        )
-        .add(
             Call::list::<AttemptView>("/api/attempts", "Attempts, the newest first")
                 .with(attempts::BATCH)
                 .with(attempts::JOB)
                 .with(attempts::WORKER),
             attempts::list,
+        )
+}
+
+/// The logs of their attempts.
+fn logs_of(calls: Calls) -> Calls {
+    calls
+        .add(
+            Call::one::<LogPart>("/api/batches/{id}/log", "A part of an attempt's log")
+                .with(logs::TYPE)
+                .with(logs::OFFSET)
+                .with(logs::LINE)
+                .with(logs::LAST)
+                .with(logs::LINES)
+                .with(logs::ATTEMPT),
+            logs::read,
+        )
+        .add(
+            Call::get(
+                "/api/batches/{id}/log/download",
+                "An attempt's whole log byte for byte, or the part that the header `Range` names (206)",
+            )
+            .of_group(Role::Viewer)
+            .with(logs::TYPE)
+            .with(logs::ATTEMPT)
+            .fresh()
+            .gives_media("text/plain"),
+            logs::download,
+        )
+        .add(
+            Call::one::<LogMatches>(
+                "/api/batches/{id}/log/search",
+                "Lines of an attempt's log that have a text; goes on from the `offset` of the part before",
+            )
+            .with(logs::TEXT)
+            .with(logs::IGNORE_CASE)
+            .with(logs::TYPE)
+            .with(logs::OFFSET)
+            .with(logs::LIMIT)
+            .with(logs::ATTEMPT),
+            logs::search,
+        )
+        .add(
+            Call::one::<KeptLog>(
+                "/api/batches/{id}/log/summary",
+                "How long an attempt's log is, and the first line that looks like an error",
+            )
+            .with(logs::ATTEMPT),
+            logs::summary,
+        )
+        .add(
+            Call::get(
+                "/api/batches/{id}/log/tail",
+                "The log of a batch over all its attempts as it grows, as server-sent events: `attempt` {attempt, token} \
+                 where the output of one begins, `chunk` {attempt, stream, offset, at, content}, `cut` or `gone` {attempt} \
+                 where one is not complete or not kept, `end` {result} once the batch has finished",
+            )
+            .of_group(Role::Viewer)
+            .with(log_tail::ATTEMPT)
+            .with(log_tail::TYPE)
+            .with(log_tail::FROM)
+            .fresh()
+            .gives_media("text/event-stream"),
+            log_tail::tail,
         )
 }
 

@@ -1,0 +1,67 @@
+//! Logs of attempts: who has the log of one, and what is read of it (LOG-2, LOG-3).
+//!
+//! ```text
+//!  call ─► AttemptLog ─┬─► Stores: the store that has the attempt's partition, then the other ones
+//!                      └─► Workers: the worker that ran it, for lines by offset and whole logs
+//!  tail ─► Tail ─► AttemptLog, attempt after attempt, until the batch has ended
+//! ```
+//! The interface, which knows the rights of who asks, writes a ticket for each question to a store. Stores are looked for while
+//! somebody reads, and not else.
+
+mod attempt;
+mod known;
+mod stores;
+mod tail;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tidemill_model::{LogLines, LogStream};
+
+pub(crate) use attempt::{AttemptLog, GONE, read_batch};
+pub(crate) use known::MAX_NAMES;
+pub(crate) use stores::{Search, Stores};
+pub(crate) use tail::{EventId, Tail, TailFrom};
+
+use crate::parameter::{Readable, Rule};
+
+/// How a parameter names a stream.
+pub(crate) const STREAMS: Rule = Rule::Word(&["1", "2", "3", "stdout", "stderr", "worker"]);
+/// How a parameter names what the attempt itself writes.
+pub(crate) const OUTPUTS: Rule = Rule::Word(&["1", "2", "stdout", "stderr"]);
+
+impl Readable for LogStream {
+    fn read(rule: Rule, text: &str) -> Option<Self> {
+        let text = String::read(rule, text)?;
+        LogStream::ALL.into_iter().find(|it| it.name() == text || it.number().to_string() == text)
+    }
+}
+
+/// A part of a log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LogPart {
+    /// Whole lines, except where the last one has no end yet. Bytes that are not UTF-8 are shown as U+FFFD.
+    pub content: String,
+    /// The byte that it begins with; absent where the worker itself has answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub begin: Option<u64>,
+    /// The number of its first line, from 1; absent where the worker itself has answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<u64>,
+    /// The byte offset to go on from.
+    pub offset: u64,
+    /// Whether nothing will follow.
+    pub is_end: bool,
+}
+
+impl LogPart {
+    /// Of a batch that has no attempt.
+    pub(crate) fn empty(offset: u64, is_end: bool) -> Self {
+        Self { content: String::new(), begin: None, line: None, offset, is_end }
+    }
+}
+
+impl From<LogLines> for LogPart {
+    fn from(LogLines { content, begin, line, offset, is_end }: LogLines) -> Self {
+        Self { content, begin: Some(begin), line: Some(line), offset, is_end }
+    }
+}

@@ -1,0 +1,272 @@
+//! `tidemill batch logs`.
+
+#[cfg(test)]
+mod tests;
+
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use serde_json::Value;
+use tidemill_client::{Following, LogEvent};
+use tidemill_model::{LogOffsets, LogStream};
+
+use super::Session;
+use crate::args::{LogsArgs, OutputFormat};
+use crate::exit::Exit;
+use crate::failure::{Done, Failure};
+use crate::output;
+use crate::render;
+use crate::server::Query;
+
+/// Between two looks at a log that grows, where the server has no store of logs.
+const FOLLOW_PAUSE: Duration = Duration::from_millis(300);
+/// Lines of one look.
+const LOG_LINES: u32 = 1000;
+/// Bytes of a download that are written at once.
+const PIECE: usize = 64 << 10;
+
+pub(super) fn logs(session: &Session<'_>, args: &LogsArgs) -> Done<Exit> {
+    match args {
+        LogsArgs { summary: true, .. } => {
+            let answer = session.server.get(&path(args, "/summary"), &attempt(args))?;
+            Ok(session.show(&answer, |summary| render::fields(summary, &[])))
+        }
+        LogsArgs { search: Some(text), .. } => search(session, args, text),
+        LogsArgs { download: Some(file), .. } => download(session, args, file),
+        LogsArgs { all: true, follow: false, .. } => all(session, args),
+        LogsArgs { follow: true, .. } => follow(session, args),
+        _ => lines(session, args),
+    }
+}
+
+fn path(args: &LogsArgs, what: &str) -> String {
+    format!("/api/batches/{}/log{what}", args.batch)
+}
+
+fn attempt<'q>(args: &LogsArgs) -> Query<'q> {
+    args.attempt.map(|attempt| ("attempt", attempt.to_string())).into_iter().collect()
+}
+
+/// Lines, from the beginning or a place, up to the present end; with `-f` up to the end of the attempt.
+fn lines(session: &Session<'_>, args: &LogsArgs) -> Done<Exit> {
+    let mut place = match (args.last, args.line) {
+        (Some(last), _) => ("last", last.to_string()),
+        (None, Some(line)) => ("line", line.to_string()),
+        (None, None) => ("offset", "0".to_owned()),
+    };
+    loop {
+        let mut query = attempt(args);
+        query.extend([
+            ("type", args.stream().number().to_string()),
+            ("lines", LOG_LINES.to_string()),
+            place.clone(),
+        ]);
+        let page = session.server.get(&path(args, ""), &query)?;
+        let content = page["content"].as_str().unwrap_or_default();
+        match session.format {
+            OutputFormat::Json => output::json(&page),
+            OutputFormat::Table => output::log(content),
+        }
+        if page["is_end"] == Value::Bool(true) || (content.is_empty() && !args.follow) {
+            return Ok(Exit::Success);
+        }
+        place = ("offset", page["offset"].as_u64().unwrap_or_default().to_string());
+        if content.is_empty() {
+            thread::sleep(FOLLOW_PAUSE);
+        }
+    }
+}
+
+fn search(session: &Session<'_>, args: &LogsArgs, text: &str) -> Done<Exit> {
+    let (mut offset, mut has_found) = (0, false);
+    loop {
+        let mut query = attempt(args);
+        query.extend([
+            ("type", args.stream().number().to_string()),
+            ("text", text.to_owned()),
+            ("ignore_case", args.ignore_case.to_string()),
+            ("offset", u64::to_string(&offset)),
+            ("limit", LOG_LINES.to_string()),
+        ]);
+        let page = session.server.get(&path(args, "/search"), &query)?;
+        let matches = page["matches"].as_array().map_or(&[][..], Vec::as_slice);
+        has_found |= !matches.is_empty();
+        match session.format {
+            OutputFormat::Json => output::json(&page),
+            OutputFormat::Table => {
+                let shown = matches.iter().map(|it| {
+                    let text = it["text"].as_str().unwrap_or_default();
+                    format!("{}:{}\n", it["line"], text.trim_end_matches(['\r', '\n']))
+                });
+                output::log(&shown.collect::<String>());
+            }
+        }
+        let next = page["offset"].as_u64().unwrap_or(offset);
+        if page["is_end"] == Value::Bool(true) || next <= offset {
+            break;
+        }
+        offset = next;
+    }
+    if !has_found && session.format == OutputFormat::Table {
+        output::note("No line has it.");
+    }
+    Ok(Exit::Success)
+}
+
+fn download(session: &Session<'_>, args: &LogsArgs, file: &Path) -> Done<Exit> {
+    let to_stdout = file == Path::new("-");
+    if to_stdout && output::is_terminal() {
+        let why = "--download -: standard output is a terminal, which a log could steer";
+        return Err(Failure::bad_input(why).hint("name a file, or write into a pipe"));
+    }
+    let mut bytes = session.server.download_log(args.batch, args.stream(), args.attempt)?;
+    let unwritable = |error: io::Error| Failure::caused(format!("cannot write {}", file.display()), &error);
+    let mut to = match to_stdout {
+        true => None,
+        false => Some(File::create(file).map_err(|error| unwritable(error).with_exit(Exit::BadInput))?),
+    };
+    let mut piece = vec![0; PIECE];
+    loop {
+        let read = match bytes.read(&mut piece) {
+            Ok(0) => break,
+            Ok(read) => read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => {
+                let failure = Failure::caused("the log broke off; what was written is its beginning", &error);
+                return Err(failure.hint("repeat it"));
+            }
+        };
+        match &mut to {
+            Some(to) => to.write_all(&piece[..read]).map_err(unwritable)?,
+            None => output::raw(&piece[..read]),
+        }
+    }
+    Ok(Exit::Success)
+}
+
+/// All streams of an attempt as they came, up to the present end of their whole lines.
+fn all(session: &Session<'_>, args: &LogsArgs) -> Done<Exit> {
+    let mut ends = LogOffsets::default();
+    for stream in LogStream::ALL {
+        let mut query = attempt(args);
+        query.extend([("type", stream.number().to_string()), ("last", 1.to_string())]);
+        let last = session.server.get(&path(args, ""), &query)?;
+        *ends.of(stream) = last["offset"].as_u64().unwrap_or_default();
+    }
+    if ends == LogOffsets::default() {
+        return Ok(Exit::Success);
+    }
+    let is_all = |told: LogOffsets| {
+        told.stdout >= ends.stdout && told.stderr >= ends.stderr && told.worker >= ends.worker
+    };
+    let mut shown = Shown::new(session, args);
+    for event in tail(session, args)?.ok_or_else(no_store)? {
+        let event = event?;
+        if shown.has_begun && matches!(event, LogEvent::Attempt { .. }) {
+            break;
+        }
+        shown.show(&event)?;
+        if matches!(event, LogEvent::Chunk { told, .. } if is_all(told)) {
+            break;
+        }
+    }
+    Ok(Exit::Success)
+}
+
+/// Over all attempts, until the batch has ended.
+fn follow(session: &Session<'_>, args: &LogsArgs) -> Done<Exit> {
+    let Some(tail) = tail(session, args)? else {
+        if args.all {
+            return Err(no_store());
+        }
+        output::note("The server has no store of logs: this follows one attempt, and ends with it.");
+        return lines(session, args);
+    };
+    let mut shown = Shown::new(session, args);
+    for event in tail {
+        shown.show(&event?)?;
+    }
+    Ok(Exit::Success)
+}
+
+fn tail<'a>(
+    session: &'a Session<'_>,
+    args: &LogsArgs,
+) -> Done<Option<impl Iterator<Item = Done<LogEvent>> + use<'a>>> {
+    let stream = (!args.all).then(|| args.stream());
+    let following = Following { attempt: args.attempt.map(u64::from), stream, from_end: false };
+    Ok(session.server.follow_log(args.batch, following))
+}
+
+fn no_store() -> Failure {
+    Failure::new(
+        Exit::Unreachable,
+        "the server has no store of logs, and only that knows the order of streams",
+    )
+    .hint("run the role `logs`, and name it in `api.log_stores` of the interface")
+}
+
+/// What a tail has shown.
+struct Shown {
+    format: OutputFormat,
+    /// Whether lines stand behind the name of their stream.
+    by_name: bool,
+    /// Whether an attempt has begun.
+    has_begun: bool,
+    /// The stream whose last line has no end yet.
+    open: Option<LogStream>,
+}
+
+impl Shown {
+    fn new(session: &Session<'_>, args: &LogsArgs) -> Self {
+        Self { format: session.format, by_name: args.all, has_begun: false, open: None }
+    }
+
+    fn show(&mut self, event: &LogEvent) -> Done {
+        if self.format == OutputFormat::Json {
+            let json = serde_json::to_string(event).map_err(|error| Failure::unexpected(&error))?;
+            self.has_begun |= matches!(event, LogEvent::Attempt { .. });
+            output::line(json);
+            return Ok(());
+        }
+        match event {
+            LogEvent::Attempt { attempt, .. } => {
+                if self.has_begun {
+                    output::note(format!("==> attempt {attempt}"));
+                }
+                self.has_begun = true;
+            }
+            LogEvent::Chunk { chunk, .. } if self.by_name => {
+                output::log(&self.named(chunk.stream, &chunk.content));
+            }
+            LogEvent::Chunk { chunk, .. } => output::log(&chunk.content),
+            LogEvent::Cut { attempt } => output::note(format!(
+                "The log of attempt {attempt} is not complete: its worker is lost, or has not sent the rest."
+            )),
+            LogEvent::Gone { attempt } => {
+                output::note(format!("Nothing is kept of the log of attempt {attempt}."));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// The lines, each behind the name of its stream.
+    fn named(&mut self, stream: LogStream, content: &str) -> String {
+        let mut text = String::with_capacity(content.len() + 64);
+        for line in content.split_inclusive('\n') {
+            if self.open != Some(stream) {
+                if self.open.is_some() {
+                    text.push('\n');
+                }
+                text.push_str(&format!("{}: ", stream.name()));
+            }
+            text.push_str(line);
+            self.open = (!line.ends_with('\n')).then_some(stream);
+        }
+        text
+    }
+}
