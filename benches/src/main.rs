@@ -13,6 +13,7 @@ mod files;
 mod fixture;
 mod history;
 mod lag;
+mod logs;
 mod machine;
 mod place;
 mod placement;

@@ -50,17 +50,18 @@ struct Program {
 
 impl Program {
     /// Beside this one.
-    fn find(directory: &Path) -> anyhow::Result<Self> {
+    fn find(directory: &Path, more: &[(&'static str, String)]) -> anyhow::Result<Self> {
         let file = std::env::current_exe()?.with_file_name("tidemill");
         ensure!(file.exists(), "{} is not there: build the program, as `make bench` does", file.display());
         let port = free_port()?;
-        let settings = vec![
+        let mut settings = vec![
             ("API__LISTEN", format!("127.0.0.1:{port}")),
             ("EXECUTOR__GROUP", GROUP.to_owned()),
             // Next to nothing but pulls comes to the log.
             ("EXECUTOR__HEARTBEAT_MS", "60000".to_owned()),
             ("LOG_FILTER", "warn".to_owned()),
         ];
+        settings.extend_from_slice(more);
         Ok(Self { file, directory: directory.to_owned(), settings })
     }
 
@@ -104,14 +105,23 @@ fn free_port() -> anyhow::Result<u16> {
 
 impl Running {
     pub(crate) fn start(backend: Backend, directory: &Path) -> anyhow::Result<Self> {
+        Self::start_with(backend, directory, &[])
+    }
+
+    /// With more settings.
+    pub(crate) fn start_with(
+        backend: Backend,
+        directory: &Path,
+        more: &[(&'static str, String)],
+    ) -> anyhow::Result<Self> {
         match backend {
-            Backend::Embedded => Self::standalone(directory),
-            Backend::Kafka => Self::cluster(directory),
+            Backend::Embedded => Self::standalone(directory, more),
+            Backend::Kafka => Self::cluster(directory, more),
         }
     }
 
-    fn standalone(directory: &Path) -> anyhow::Result<Self> {
-        let program = Program::find(directory)?;
+    fn standalone(directory: &Path, more: &[(&'static str, String)]) -> anyhow::Result<Self> {
+        let program = Program::find(directory, more)?;
         let roles = vec![program.start("standalone")?];
         until("standalone serves", || fs::exists(directory.join("standalone/api.address")).unwrap_or(false))?;
         Ok(Self {
@@ -126,12 +136,12 @@ impl Running {
     }
 
     #[cfg(feature = "kafka")]
-    fn cluster(directory: &Path) -> anyhow::Result<Self> {
+    fn cluster(directory: &Path, more: &[(&'static str, String)]) -> anyhow::Result<Self> {
         let config = crate::backend::kafka_config()?;
         let database = crate::database::Database::create()?;
         let redis =
             std::env::var("TIDEMILL_TEST_REDIS").context("TIDEMILL_TEST_REDIS has to name a server")?;
-        let mut program = Program::find(directory)?;
+        let mut program = Program::find(directory, more)?;
         program.settings.extend([
             ("LOG__BACKEND", "kafka".to_owned()),
             ("LOG__BROKERS", config.brokers.clone()),
@@ -155,7 +165,7 @@ impl Running {
     }
 
     #[cfg(not(feature = "kafka"))]
-    fn cluster(_: &Path) -> anyhow::Result<Self> {
+    fn cluster(_: &Path, _: &[(&'static str, String)]) -> anyhow::Result<Self> {
         bail!("this program was built without the feature kafka")
     }
 
@@ -165,6 +175,11 @@ impl Running {
         command.env("TIDEMILL_SERVER", format!("http://{}", self.address)).env("TIDEMILL_KEY", &self.key);
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         command.output().with_context(|| format!("running {arguments:?}"))
+    }
+
+    /// Ids of its processes.
+    pub(crate) fn processes(&self) -> Vec<u32> {
+        self.roles.iter().map(|role| role.child.id()).collect()
     }
 
     pub(crate) fn group(&self) -> &'static str {

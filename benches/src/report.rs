@@ -187,6 +187,7 @@ the end of the journal. *embedded* is the log on SQLite, every commit durable; *
 | waiting | 1,000,000 batches by hand, each waits for a path, ten for the same one, no worker; then paths come that one batch waits for, and one that 10,000 wait for | batches generated | from a path's report sent until its record can be read, of paths with one waiter |
 | fairness | ten slots; 100 batches of one user, alone, then 100 that become ready at one moment with 100,000 of another user, then 100 beside what is left of those | starts of either user, beside each other | from ready until a worker has read of its assignment, of the 100 beside the others |
 | ageing | ten slots, 200 batches of priority 0 wait, as many come as slots become free; one batch of priority 9 becomes ready, and 90 minutes pass at once by the owner's clock | starts, from then on | from then on until it has started |
+| logs | one attempt prints 1 GB as fast as it can; that log is then read and searched; 1,000 attempts print 100 KB each at the same moment; 1,000 clients follow a job that prints two lines a second; 30 jobs start one by one, alone and beside one that prints 10 GB, of which the log keeps 1.1 GB | MB of the first, until all of it is kept by the store | |
 | files | a directory of 10,000 job files in a DAG 50 levels deep, by the command line: `validate`, `apply`, `apply` again, `apply` with a cycle through all levels | jobs, of the first `apply` | |
 | pull-1, -16, -64, -256 | for 5 s, so many clients pull and complete plain tasks over HTTP, each for its part of 4,096 users, one request after the other; every user has had a hint that nothing is due, then 30 tasks came | grants and completions | of a request |
 | pull-empty | for 5 s, 64 clients pull for 4,096 users who have a hint that nothing is due | empty answers | of a request |
@@ -194,11 +195,12 @@ the end of the journal. *embedded* is the log on SQLite, every commit durable; *
 
 **Raw limit**: what the machine gives without Tidemill, measured in the same process right after. *records/s*: records
 of 300 bytes that the same log takes and gives back at the same time. *ms*: one durable append of 400 bytes and its
-read back, one at a time, the median. *processes/s*: the same program, as many at once, started and waited for from
+read back, one at a time, the median. *MB/s*: the same bytes
+through a pipe into a file. *processes/s*: the same program, as many at once, started and waited for from
 the same directory, and nothing written by or about them.
 **Ratio**: per second / raw limit; where that is in *ms*, p50 / raw limit.
 
-*files* and *pull* are the program in processes of their own: `tidemill standalone`, or dispatcher, projector and interface on Kafka, with
+*logs*, *files* and *pull* are the program in processes of their own: `tidemill standalone`, or dispatcher, projector and interface on Kafka, with
 tables in MariaDB and hints in Redis; the feed is not waited for, nor are the tables of *pull*. Its load is one thread of
 the measuring process, that of *files* a process for each command. **cpu s** has that thread and the program's processes, **peak MB** is the sum of what each of these had at once. The
 raw limit of *pull-empty* is what the same load makes of a listener on one thread that gives one answer to everything

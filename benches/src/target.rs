@@ -2,6 +2,7 @@
 
 use crate::fairness::{BESIDE_ALONE, RELEASES_BEYOND, TOGETHER_ALONE};
 use crate::files::{APPLIED, VALIDATED};
+use crate::logs::{BESIDE, FIRST_BYTE, FOLLOWED_P99};
 use crate::pull::GROWTH;
 use crate::row::Row;
 use crate::running::{ADOPTED, MEMORY};
@@ -50,6 +51,12 @@ enum Figure {
     RequestP99Ms,
     /// Records that came to the log.
     Growth,
+    /// Of a log of 1 GB.
+    FirstByteMs,
+    /// Of a line that was printed.
+    FollowedP99Ms,
+    /// Of a start, beside a job that prints gigabytes.
+    BesidePrinter,
 }
 
 /// Whether a target was reached.
@@ -69,7 +76,7 @@ const fn target(workload: &'static str, backend: Option<&'static str>, figure: F
 const EMBEDDED: Option<&str> = Some("embedded");
 const KAFKA: Option<&str> = Some("kafka");
 
-const TARGETS: [Target; 30] = [
+const TARGETS: [Target; 33] = [
     target("lifecycle", EMBEDDED, Figure::PerSecond, 30_000.0),
     target("lifecycle", KAFKA, Figure::PerSecond, 15_000.0),
     target("chain", EMBEDDED, Figure::MsPerHop, 0.4),
@@ -92,6 +99,9 @@ const TARGETS: [Target; 30] = [
     target("fairness", None, Figure::BesideAlone, 2.0),
     target("fairness", None, Figure::TogetherAlone, 2.0),
     target("ageing", None, Figure::Beyond, 0.0),
+    target("logs", None, Figure::FirstByteMs, 50.0),
+    target("logs", None, Figure::FollowedP99Ms, 1_000.0),
+    target("logs", None, Figure::BesidePrinter, 1.5),
     target("files", None, Figure::Validated, 2.0),
     target("files", None, Figure::Applied, 10.0),
     target("pull-64", EMBEDDED, Figure::PerSecond, 15_000.0),
@@ -141,6 +151,9 @@ impl Figure {
             Figure::Validated => row.figure(VALIDATED),
             Figure::Applied => row.figure(APPLIED),
             Figure::Growth => row.figure(GROWTH),
+            Figure::FirstByteMs => row.figure(FIRST_BYTE),
+            Figure::FollowedP99Ms => row.figure(FOLLOWED_P99),
+            Figure::BesidePrinter => row.figure(BESIDE),
         }
     }
 
@@ -168,6 +181,9 @@ impl Figure {
             Figure::Applied => format!("{value:.2} s until all are applied"),
             Figure::RequestP99Ms => format!("{value:.2} ms of a request, 99 of 100"),
             Figure::Growth => format!("{value:.0} {GROWTH}"),
+            Figure::FirstByteMs => format!("{value:.2} ms until the first byte"),
+            Figure::FollowedP99Ms => format!("{value:.0} ms until followers have a line, 99 of 100"),
+            Figure::BesidePrinter => format!("{value:.2} times as long as alone, beside a printer"),
         }
     }
 }

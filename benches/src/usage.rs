@@ -35,6 +35,11 @@ pub(crate) fn peak_mb_of(process: u32) -> f64 {
     status_kib(&process.to_string(), "VmHWM:") / 1024.0
 }
 
+/// Processor seconds of a process alone.
+pub(crate) fn own_cpu_s(process: u32) -> f64 {
+    stat(&process.to_string()).map_or(0.0, |stat| stat.own_cpu_s)
+}
+
 /// What this process and all below it have used.
 pub(crate) struct Tree {
     /// Processor seconds, those of the dead that somebody has waited for among them.
@@ -69,6 +74,7 @@ struct Stat {
     parent: u32,
     /// Its own, and that of all it has waited for.
     cpu_s: f64,
+    own_cpu_s: f64,
 }
 
 fn living_children(parent: u32) -> impl Iterator<Item = Stat> {
@@ -88,8 +94,9 @@ fn stat(process: &str) -> Option<Stat> {
 /// Behind the name in parentheses: the parent is field 4; utime, stime, cutime, cstime are 14 to 17.
 fn parse(stat: &str) -> Option<Stat> {
     let fields: Vec<&str> = stat.rsplit_once(") ")?.1.split(' ').collect();
-    let ticks: f64 = fields.get(11..15)?.iter().filter_map(|field| field.parse::<f64>().ok()).sum();
-    Some(Stat { parent: fields.get(1)?.parse().ok()?, cpu_s: ticks / TICKS })
+    let ticks = |fields: &[&str]| fields.iter().filter_map(|field| field.parse::<f64>().ok()).sum::<f64>();
+    let (all, own) = (ticks(fields.get(11..15)?), ticks(fields.get(11..13)?));
+    Some(Stat { parent: fields.get(1)?.parse().ok()?, cpu_s: all / TICKS, own_cpu_s: own / TICKS })
 }
 
 fn status_kib(process: &str, name: &str) -> f64 {

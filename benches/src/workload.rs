@@ -1,10 +1,12 @@
 //! The workloads, by name.
 
+use anyhow::ensure;
 use clap::ValueEnum;
 
 use crate::backend::Backend;
 use crate::files;
 use crate::fixture::Fixture;
+use crate::logs;
 use crate::place;
 use crate::pull::{self, Pulls};
 use crate::row::Row;
@@ -47,6 +49,8 @@ pub(crate) enum Workload {
     Fairness,
     /// One batch of priority 9 while priority 0 takes every slot.
     Ageing,
+    /// Output of attempts: kept, followed, read and searched.
+    Logs,
     /// A directory of 10,000 job files, in a DAG 50 levels deep.
     Files,
     /// Tasks that one client pulls and completes, over HTTP.
@@ -121,6 +125,13 @@ impl Workload {
         if self == Self::Running {
             return running::measure(self, backend, 1_000 / scale);
         }
+        if self == Self::Logs {
+            ensure!(
+                backend == Backend::Embedded,
+                "output does not go through the log, so it is measured on one back end"
+            );
+            return logs::measure(&self.name(), scale);
+        }
         if self == Self::Files {
             return files::measure(&self.name(), backend, 10_000 / scale);
         }
@@ -148,6 +159,7 @@ impl Workload {
             Self::Ageing => run.ageing(),
             Self::Running
             | Self::Files
+            | Self::Logs
             | Self::Pull1
             | Self::Pull16
             | Self::Pull64

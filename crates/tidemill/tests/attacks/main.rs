@@ -8,6 +8,7 @@ mod server;
 mod damage;
 mod files;
 mod first_start;
+mod logs;
 mod net;
 mod requests;
 mod rights;

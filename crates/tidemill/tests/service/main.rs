@@ -35,6 +35,7 @@ mod history;
 mod journal;
 mod levels;
 mod limits;
+mod logs;
 mod many_parents;
 mod moves;
 mod on_record;
