@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::time::Instant;
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail};
 use serde_json::Value;
 
 use crate::program::Running;
@@ -41,7 +41,11 @@ impl Client {
         while answer.read_line(&mut line)? > 2 {
             line.clear();
         }
-        ensure!(code.starts_with('2'), "{method} {path}: {}", status.trim());
+        if !code.starts_with('2') {
+            let mut text = String::new();
+            answer.read_to_string(&mut text)?;
+            bail!("{method} {path}: {} {text}", status.trim());
+        }
         Ok(answer)
     }
 

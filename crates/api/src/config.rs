@@ -37,12 +37,13 @@ pub struct Config {
     /// Job types that jobs may be of although no worker has registered them yet, beside the built-in ones and those of
     /// `executor.types`. Default none.
     pub job_types: BTreeSet<JobType>,
-    /// The secret with which this role asks owners on their live port. Empty: none is sent.
+    /// The secret with which this role asks owners on their live port, asks stores of logs what they have, and writes tickets
+    /// for what they keep. Empty: none is sent.
     pub internal_key: String,
     /// Stores of logs, each `host:port`; of a name that stands for several addresses, all are asked. At most 64. Default none:
     /// logs are asked from workers, and search, summary and tail of a log are refused.
     pub log_stores: Vec<String>,
-    /// The secret with which this role asks workers and stores for logs. Empty: none is sent.
+    /// The secret with which this role asks workers for logs. Empty: none is sent.
     pub logs_key: String,
     /// The secret that opens `/api/admin` without an application key. Empty: only keys open it.
     pub operator_key: String,

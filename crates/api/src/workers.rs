@@ -10,6 +10,13 @@ use tidemill_serving::tls::Roles;
 use crate::logs::{GONE, LogPart};
 use crate::{Error, Problem};
 
+/// What a worker is asked for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Asked {
+    Log(LogStream),
+    Usage,
+}
+
 pub(crate) struct Workers {
     client: reqwest::Client,
     scheme: &'static str,
@@ -37,7 +44,7 @@ impl Workers {
         let url = format!("{}://{address}/logs/{token}", self.scheme);
         let query = [("type", stream.number().into()), ("offset", offset), ("lines", lines.into())];
         let request = self.client.get(url).query(&query).timeout(self.timeout).bearer_auth(&self.logs_key);
-        let answer = self.send(request, address, (token, GONE)).await?;
+        let answer = self.send(request, address, (token, Asked::Log(stream))).await?;
         answer.json().await.map_err(|error| unreachable_worker(address, &error))
     }
 
@@ -45,7 +52,7 @@ impl Workers {
     pub(crate) async fn used(&self, address: &str, token: Token) -> Result<LiveUsage, Problem> {
         let url = format!("{}://{address}/usage/{token}", self.scheme);
         let request = self.client.get(url).timeout(self.timeout).bearer_auth(&self.logs_key);
-        let answer = self.send(request, address, (token, NOT_RUNNING)).await?;
+        let answer = self.send(request, address, (token, Asked::Usage)).await?;
         answer.json().await.map_err(|error| unreachable_worker(address, &error))
     }
 
@@ -63,14 +70,14 @@ impl Workers {
         if let Some(range) = range {
             request = request.header(header::RANGE, range);
         }
-        self.send(request, address, (token, GONE)).await
+        self.send(request, address, (token, Asked::Log(stream))).await
     }
 
     async fn send(
         &self,
         request: reqwest::RequestBuilder,
         address: &str,
-        (token, absent): (Token, &'static str),
+        (token, asked): (Token, Asked),
     ) -> Result<reqwest::Response, Problem> {
         let answer = request.send().await.map_err(|error| unreachable_worker(address, &error))?;
         match answer.status() {
@@ -85,9 +92,17 @@ impl Workers {
                         ),
                     ),
                     Some("not_running") => (NOT_RUNNING, not_running(token)),
-                    _ => (absent, format!("the worker at {address} has nothing of attempt {token} for this")),
+                    _ => {
+                        let absent = if asked == Asked::Usage { NOT_RUNNING } else { GONE };
+                        (absent, format!("the worker at {address} has nothing of attempt {token} for this"))
+                    }
                 };
                 Err(Problem::new(StatusCode::NOT_FOUND, code, detail))
+            }
+            StatusCode::BAD_REQUEST if asked == Asked::Log(LogStream::Worker) => {
+                let detail =
+                    format!("the worker at {address} is of a version that keeps no notes of attempt {token}");
+                Err(Problem::new(StatusCode::NOT_FOUND, GONE, detail))
             }
             status => {
                 let detail =

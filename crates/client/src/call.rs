@@ -4,7 +4,7 @@ use std::io::{BufReader, Read as _};
 use std::time::Duration;
 
 use reqwest::blocking::{RequestBuilder, Response};
-use reqwest::header::CONTENT_TYPE;
+use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -162,8 +162,12 @@ impl<'a> Call<'a> {
     pub(crate) fn bytes(mut self) -> Result<Response, Error> {
         let mut response = self.response()?;
         if response.status().as_u16() >= 400 {
+            let retry_after = response.headers().get(RETRY_AFTER);
+            let retry_after_s = retry_after.and_then(|seconds| seconds.to_str().ok()?.parse().ok());
             let answer = read(&mut response, None)?;
-            let problem = Box::new(Problem::new(answer.status, &answer.body));
+            let problem = Problem::new(answer.status, &answer.body);
+            let problem =
+                Box::new(Problem { retry_after_s: problem.retry_after_s.or(retry_after_s), ..problem });
             return Err(Error::Refused { problem, idempotency_key: None });
         }
         Ok(response)

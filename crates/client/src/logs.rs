@@ -14,11 +14,15 @@ use crate::sse::{Message, Messages};
 
 /// Before a broken connection is made again.
 const PAUSE: Duration = Duration::from_secs(1);
+/// The longest pause that a server may ask for.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// A part of what a batch printed.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[non_exhaustive]
 pub struct LogPart {
+    /// The attempt that it is of, where the batch has one and the server tells it.
+    pub attempt: Option<u64>,
     /// Whole lines, except where the last one has no end yet. Bytes that are not UTF-8 are shown as U+FFFD.
     pub content: String,
     /// The byte that it begins with, where a store of logs has it.
@@ -137,10 +141,10 @@ impl Client {
 
     /// Follows the log of a batch over all its attempts, until the batch has finished.
     ///
-    /// A connection that breaks is made again behind the last event seen, as often as it takes. While nothing was seen, a server
-    /// that cannot be reached is an error instead.
+    /// A connection that breaks is made again behind the last event seen, as often as it takes, also where the server refuses it
+    /// because it has too much to do or fails. While nothing was seen, all this is an error instead.
     pub fn follow_log(&self, batch: BatchId, following: Following) -> LogTail<'_> {
-        LogTail { client: self, batch, following, last: None, messages: None, is_over: false }
+        LogTail { client: self, batch, following, last: None, messages: None, pause: PAUSE, is_over: false }
     }
 }
 
@@ -154,6 +158,8 @@ pub struct LogTail<'a> {
     last: Option<String>,
     /// The connection, while there is one.
     messages: Option<Messages>,
+    /// Before it is made again.
+    pause: Duration,
     is_over: bool,
 }
 
@@ -174,14 +180,30 @@ impl LogTail<'_> {
     /// The next message of the connection; none where it broke or could not be made again.
     fn received(&mut self) -> Result<Option<Message>, Error> {
         if self.messages.is_none() {
+            self.pause = PAUSE;
             match self.call().stream() {
                 Ok(messages) => self.messages = Some(messages),
-                // The server may only be restarting.
-                Err(error) if error.is_unreachable() && self.last.is_some() => return Ok(None),
-                Err(error) => return Err(error),
+                Err(error) => {
+                    let pause = pause_after(&error).filter(|_| self.last.is_some());
+                    self.pause = pause.ok_or(error)?;
+                    return Ok(None);
+                }
             }
         }
         Ok(self.messages.as_mut().and_then(Iterator::next).and_then(Result::ok))
+    }
+}
+
+/// How long to wait until a connection can be made again, where that may succeed: the server may only be restarting, or have too
+/// much to do at the moment.
+fn pause_after(error: &Error) -> Option<Duration> {
+    let refused = error.problem().filter(|problem| problem.status == 429 || problem.status >= 500);
+    match refused {
+        Some(problem) => {
+            let asked = problem.retry_after_s.map_or(PAUSE, Duration::from_secs);
+            Some(asked.clamp(PAUSE, LONGEST_PAUSE))
+        }
+        None => (error.is_unreachable() || matches!(error, Error::Read { .. })).then_some(PAUSE),
     }
 }
 
@@ -197,7 +219,7 @@ impl Iterator for LogTail<'_> {
                 }
                 Ok(None) => {
                     self.messages = None;
-                    thread::sleep(PAUSE);
+                    thread::sleep(self.pause);
                     None
                 }
                 Err(error) => Some(Err(error)),
@@ -295,10 +317,15 @@ mod tests {
     fn broken_tail_goes_on_behind_the_last_event_and_ends_with_the_batch() {
         let first = "id: 1.0.0.0\nevent: attempt\ndata: {\"attempt\":1,\"token\":4097}\n\n\
              id: 1.2.0.0\nevent: chunk\ndata: {\"attempt\":1,\"stream\":\"stdout\",\"offset\":0,\"at\":\"1970-01-01T00:00:00.000Z\",\"content\":\"a\\n\"}\n\nid: 1.4.0";
-        let second = "id: 1.2.0.0\nevent: later_kind\ndata: {}\n\nid: 1.2.0.0\nevent: gone\ndata: {\"attempt\":1}\n\n\
+        let second = "id: 1.2.0.0\nevent: later_kind\ndata: {}\n\nid: 1.2.7.0\nevent: progress\ndata: {}\n\n";
+        let third = "id: 1.2.7.0\nevent: gone\ndata: {\"attempt\":1}\n\n\
              event: end\ndata: {\"result\":\"success\"}\n\n";
         let busy = "503 Busy\r\nContent-Length: 0\r\n\r\n".to_owned();
-        let (server, serving) = serve(vec![format!("{STREAM}{first}"), busy, format!("{STREAM}{second}")]);
+        let full = "429 Full\r\nRetry-After: 2\r\nContent-Length: 0\r\n\r\n".to_owned();
+        let failed = "500 Failed\r\nContent-Length: 0\r\n\r\n".to_owned();
+        let [first, second, third] = [first, second, third].map(|events| format!("{STREAM}{events}"));
+        let (server, serving) = serve(vec![first, busy, second, full, failed, third]);
+        let begun = std::time::Instant::now();
         let client = Client::builder(&server).build().unwrap();
         let following = Following { attempt: Some(1), stream: Some(LogStream::Stdout), from_end: false };
         let events: Vec<_> = client.follow_log(BatchId(4097), following).map(Result::unwrap).collect();
@@ -315,8 +342,35 @@ mod tests {
         assert!(
             heads.iter().all(|head| head[0] == "GET /api/batches/4097/log/tail?attempt=1&type=1 HTTP/1.1")
         );
-        let resumes = |head: &Vec<String>| head.iter().any(|line| line == "last-event-id: 1.2.0.0");
-        assert_eq!(heads.iter().map(resumes).collect::<Vec<_>>(), [false, true, true]);
+        let last = |head: &Vec<String>| {
+            let last = head.iter().find_map(|line| line.strip_prefix("last-event-id: "));
+            last.unwrap_or_default().to_owned()
+        };
+        let lasts: Vec<_> = heads.iter().map(last).collect();
+        assert_eq!(lasts, ["", "1.2.0.0", "1.2.0.0", "1.2.7.0", "1.2.7.0", "1.2.7.0"]);
+        let paused = PAUSE * 4 + Duration::from_secs(2);
+        assert!(begun.elapsed() >= paused, "{:?}", begun.elapsed());
+    }
+
+    /// LOG-2: a refusal ends a tail that has heard nothing, and any other refusal one that has.
+    #[test]
+    fn refused_tail_ends() {
+        let refusal =
+            |status: &str| format!("{status}\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{{}}");
+        let heard =
+            format!("{STREAM}id: 1.0.0.0\nevent: attempt\ndata: {{\"attempt\":1,\"token\":4097}}\n\n");
+        for (answers, status) in
+            [(vec![refusal("429 Full")], 429), (vec![heard, refusal("403 Forbidden")], 403)]
+        {
+            let all = answers.len();
+            let (server, serving) = serve(answers);
+            let client = Client::builder(&server).build().unwrap();
+            let events: Vec<_> = client.follow_log(BatchId(1), Following::default()).collect();
+            assert_eq!(events.len(), all);
+            let error = events.last().unwrap().as_ref().unwrap_err();
+            assert_eq!(error.problem().map(|problem| problem.status), Some(status));
+            serving.join().unwrap();
+        }
     }
 
     /// LOG-3: bytes come as they are, and of the range that was asked for.

@@ -87,7 +87,7 @@ pub struct ShimSpec {
     pub limits: Option<Box<ShimLimits>>,
     /// How work that it starts elsewhere is found and ended; absent: it starts none.
     pub external: Option<Box<ShimExternal>>,
-    /// Secrets that no log of it shows, at most 64 of 6 to 65,536 bytes each. Absent where there are none, so that an older shim
+    /// Secrets that no log of it shows, at most 64 of 6 bytes or more each, of 65,536 together. Absent where there are none, so that an older shim
     /// reads the rest.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mask: Vec<String>,

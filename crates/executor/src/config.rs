@@ -107,7 +107,7 @@ pub struct Config {
     #[serde(default = "default_output_max")]
     pub output_max_mb: u64,
     /// Names of variables of the executor's own environment whose values no output of an attempt shows: `***` stands in place of each,
-    /// of its lines where it has several, and of its base64. Each has to be set, to 6 to 65,536 bytes. At most 64; default none.
+    /// of its lines where it has several, and of its base64. Each has to be set, to 6 bytes or more, all together to at most 65,536. At most 64; default none.
     #[serde(default)]
     pub mask_env: Vec<String>,
     /// Bounds of the connections of those who read logs; default as in `tidemill_serving`.

@@ -6,13 +6,18 @@
 //! attempts/TOKEN/      attempts whose end is not on record yet
 //! ended/TOKEN/         the others, kept for their output
 //! shipped/TOKEN/       those of them whose output a store of logs has, too
+//! …/.removing-TOKEN/   what is being removed of these two: no attempt any more
 //! ```
 //! A worker is (a random id, a boot): after a reboot nothing of before runs any more, and a new worker begins.
 
+use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use rustix::fs::{FlockOperation, flock};
@@ -38,6 +43,9 @@ struct Identity {
     boot: String,
 }
 
+/// What is being removed has this before its name, beside the others, so that nobody takes the rest of it for an attempt.
+const REMOVING: &str = ".removing-";
+
 /// Where attempts are. Cheap to copy; holds nothing open.
 #[derive(Debug, Clone)]
 pub(crate) struct Attempts {
@@ -45,7 +53,16 @@ pub(crate) struct Attempts {
     pub(crate) open: PathBuf,
     /// Of the others, whose output no store of logs has as a whole.
     pub(crate) ended: PathBuf,
-    shipped: PathBuf,
+    pub(crate) shipped: PathBuf,
+    /// A store of logs has asked for output, in this life of the worker.
+    has_store: Arc<AtomicBool>,
+}
+
+/// What a sweep did.
+pub(crate) struct Swept {
+    pub(crate) sweep: Sweep,
+    /// Of what it removed, attempts whose output no store of logs has as a whole, though one asks for it.
+    pub(crate) not_shipped: u64,
 }
 
 pub(crate) struct DataDir {
@@ -177,7 +194,7 @@ impl Attempts {
     /// Below a data directory; touches nothing.
     pub(crate) fn below(path: &Path) -> Self {
         let at = |name| path.join(name);
-        Self { open: at("attempts"), ended: at("ended"), shipped: at("shipped") }
+        Self { open: at("attempts"), ended: at("ended"), shipped: at("shipped"), has_store: Arc::default() }
     }
 
     /// The directory of an attempt that has not ended on record.
@@ -202,10 +219,26 @@ impl Attempts {
         AttemptDir::new(self.ended.join(token.to_string()))
     }
 
-    /// A store of logs has its output as a whole. An attempt that has not ended on record stays where it is.
+    /// The directory of an attempt whose output a store of logs has.
+    pub(crate) fn shipped(&self, token: Token) -> AttemptDir {
+        AttemptDir::new(self.shipped.join(token.to_string()))
+    }
+
+    /// A store of logs has its output as a whole, and another one may have said so before. An attempt that has not ended on record
+    /// stays where it is.
     pub(crate) fn ship(&self, token: Token) -> io::Result<()> {
-        let name = token.to_string();
-        fs::rename(self.ended.join(&name), self.shipped.join(&name))
+        let shipped = self.shipped(token);
+        match fs::rename(self.ended(token).path(), shipped.path()) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && plain_file::is_dir(shipped.path()) => {
+                Ok(())
+            }
+            other => other,
+        }
+    }
+
+    /// A store of logs asks for output.
+    pub(crate) fn has_store(&self) {
+        self.has_store.store(true, Ordering::Relaxed);
     }
 
     /// Its end is on record.
@@ -228,19 +261,26 @@ impl Attempts {
 
     /// Removes the output of attempts that ended longer ago than `keep`, and follows no link; what one job has made of its
     /// directory does not keep those of others. Ends early where `ends` says so.
-    pub(crate) fn sweep(&self, keep: Duration, at: Timestamp, ends: &dyn Fn() -> bool) -> Sweep {
-        let mut swept = Sweep::new(at);
-        for place in [&self.ended, &self.shipped] {
-            sweep(place, keep, ends, &mut swept);
+    pub(crate) fn sweep(&self, keep: Duration, at: Timestamp, ends: &dyn Fn() -> bool) -> Swept {
+        let mut swept = Swept { sweep: Sweep::new(at), not_shipped: 0 };
+        let has_store = self.has_store.load(Ordering::Relaxed);
+        swept.not_shipped = sweep(&self.ended, keep, ends, &mut swept.sweep);
+        if !has_store {
+            swept.not_shipped = 0;
         }
+        sweep(&self.shipped, keep, ends, &mut swept.sweep);
         swept
     }
 }
 
-fn sweep(place: &Path, keep: Duration, ends: &dyn Fn() -> bool, swept: &mut Sweep) {
+/// How many attempts it has taken out of the place.
+fn sweep(place: &Path, keep: Duration, ends: &dyn Fn() -> bool, swept: &mut Sweep) -> u64 {
     let entries = match fs::read_dir(place) {
         Ok(entries) => entries,
-        Err(error) => return swept.fail(&format!("{}: {error}", place.display())),
+        Err(error) => {
+            swept.fail(&format!("{}: {error}", place.display()));
+            return 0;
+        }
     };
     let now = SystemTime::now();
     let is_old = |path: &Path| {
@@ -248,22 +288,43 @@ fn sweep(place: &Path, keep: Duration, ends: &dyn Fn() -> bool, swept: &mut Swee
         let changed = fs::symlink_metadata(path).and_then(|metadata| metadata.modified());
         changed.ok().and_then(|changed| now.duration_since(changed).ok()).is_some_and(|age| age >= keep)
     };
-    for path in entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| is_old(path)) {
+    let mut taken = 0;
+    // All of them first: what is put aside would be found again.
+    let names: Vec<OsString> = entries.filter_map(|entry| Some(entry.ok()?.file_name())).collect();
+    for name in names {
+        let path = place.join(&name);
+        let is_left = name.as_bytes().starts_with(REMOVING.as_bytes());
+        if !is_left && !is_old(&path) {
+            continue;
+        }
         if ends() {
-            return;
+            break;
         }
         let bytes = bytes_in(&path);
-        match remove(&path) {
+        let removed = match is_left {
+            true => remove(&path),
+            false => {
+                let mut aside = OsString::from(REMOVING);
+                aside.push(&name);
+                let aside = place.join(aside);
+                fs::rename(&path, &aside).and_then(|()| {
+                    taken += 1;
+                    remove(&aside)
+                })
+            }
+        };
+        match removed {
             Ok(()) => {
                 swept.removed += 1;
                 swept.removed_bytes += bytes;
             }
             Err(error) => {
-                let name = path.file_name().unwrap_or_default().to_string_lossy();
-                swept.fail(&format!("{name}: {error}"));
+                let name = name.to_string_lossy();
+                swept.fail(&format!("{}: {error}", name.trim_start_matches(REMOVING)));
             }
         }
     }
+    taken
 }
 
 /// What the files below a path take, as far as can be seen, and as far as a bound on how many are looked at.
@@ -335,10 +396,10 @@ mod tests {
         assert_eq!([1, 2, 3].map(|token| attempts.is_recorded(Token(token))), [true, false, true]);
         assert_eq!(all_in(&attempts.ended).unwrap(), [Token(1)]);
         assert!(attempts.find(Token(3)).is_some(), "what was shipped is still read here");
-        let sweep = |keep| attempts.sweep(keep, Timestamp::UNIX_EPOCH, &|| false);
+        let sweep = |keep| attempts.sweep(keep, Timestamp::UNIX_EPOCH, &|| false).sweep;
         assert_eq!(sweep(Duration::from_secs(3600)), Sweep::new(Timestamp::UNIX_EPOCH));
         assert_eq!(
-            attempts.sweep(Duration::ZERO, Timestamp::UNIX_EPOCH, &|| true).removed,
+            attempts.sweep(Duration::ZERO, Timestamp::UNIX_EPOCH, &|| true).sweep.removed,
             0,
             "it ends early"
         );
@@ -366,10 +427,35 @@ mod tests {
             assert!(command.status().unwrap().success(), "this test runs as root")
         };
         run(std::process::Command::new("mount").args(["-t", "tmpfs", "none"]).arg(&work));
-        let swept = attempts.sweep(Duration::ZERO, Timestamp::UNIX_EPOCH, &|| false);
-        run(std::process::Command::new("umount").arg(&work));
+        let swept = attempts.sweep(Duration::ZERO, Timestamp::UNIX_EPOCH, &|| false).sweep;
+        let aside = attempts.ended.join(".removing-3");
+        run(std::process::Command::new("umount").arg(aside.join("work")));
         assert_eq!((swept.removed, swept.failed), (4, 1), "{swept:?}");
         assert!(swept.failures[0].starts_with("3: "), "{swept:?}");
-        assert_eq!(tokens.map(|token| attempts.is_recorded(token)), [false, false, true, false, false]);
+        // What is half removed is no attempt any more, and is removed the next time, however young.
+        assert!(tokens.iter().all(|token| !attempts.is_recorded(*token)) && aside.is_dir());
+        let again = attempts.sweep(Duration::from_secs(3600), Timestamp::UNIX_EPOCH, &|| false).sweep;
+        assert_eq!((again.removed, again.failed, aside.exists()), (1, 0, false));
+    }
+
+    /// LOG-1: what is removed before a store of logs has it is counted, where one asks for it; without one that is as it should be.
+    #[test]
+    fn what_is_removed_before_a_store_has_it_is_counted() {
+        let dir = tempfile::tempdir().unwrap();
+        let attempts = DataDir::open(dir.path()).unwrap().attempts;
+        let lost = |token: i64| {
+            for token in [token, token + 1].map(Token) {
+                fs::create_dir(attempts.open(token).path()).unwrap();
+                attempts.end(token).unwrap();
+            }
+            attempts.ship(Token(token)).unwrap();
+            attempts.ship(Token(token)).unwrap();
+            let swept = attempts.sweep(Duration::ZERO, Timestamp::UNIX_EPOCH, &|| false);
+            assert_eq!(swept.sweep.removed, 2);
+            swept.not_shipped
+        };
+        assert_eq!(lost(1), 0);
+        attempts.clone().has_store();
+        assert_eq!(lost(3), 1);
     }
 }

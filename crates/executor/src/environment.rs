@@ -81,7 +81,13 @@ fn masked_of(names: &[String], of: impl Fn(&str) -> Option<OsString>) -> Result<
         check_secrets(std::slice::from_ref(&value)).map_err(refuse)?;
         Ok(value)
     };
-    names.iter().map(value).collect()
+    let values = names.iter().map(value).collect::<Result<Vec<_>, Error>>()?;
+    check_secrets(&values).map_err(|rule| Error::Config {
+        field: "mask_env",
+        value: names.join(", "),
+        rule,
+    })?;
+    Ok(values)
 }
 
 /// Where a program may be, the first place first: with a slash, that one; else in each directory of the `PATH`.
@@ -156,6 +162,7 @@ mod tests {
         let of = |name: &str| match name {
             "GOOD" => Some("a secret".into()),
             "SHORT" => Some("short".into()),
+            "LONG" | "LONGER" => Some("x".repeat(40_000).into()),
             _ => None,
         };
         let masked = |name: &str| masked_of(&[name.to_owned()], of);
@@ -165,6 +172,9 @@ mod tests {
             assert!(error.contains(&format!("mask_env is {name}, but")) && error.contains(rule), "{error}");
             assert!(!error.contains("short"), "{error}");
         }
+        let error = masked_of(&["LONG".to_owned(), "LONGER".to_owned()], of).unwrap_err().to_string();
+        let expected = "mask_env is LONG, LONGER, but the secrets to be masked are of 80000 bytes together";
+        assert!(error.contains(expected), "{error}");
     }
 
     #[test]

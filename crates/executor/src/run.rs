@@ -40,7 +40,8 @@ pub fn run(config: Config, log: Arc<dyn Log>, shutdown: Receiver<()>) -> Result<
     let limits = config.http.for_own_roles();
     let serving = Serving { limits, tls: config.tls.clone() };
     let table = Arc::new(processes::Table::default());
-    let shown = Shown { attempts: data.attempts.clone(), table: Arc::clone(&table) };
+    let (attempts, output_max_bytes) = (data.attempts.clone(), config.output_max_bytes());
+    let shown = Shown { attempts, table: Arc::clone(&table), output_max_bytes };
     let logs = LogServer::start(config.listen, shown, &config.logs_key, serving)?;
     let incarnation = Incarnation::new(data_dir::unique("i-"));
     let (process_inputs, from_processes) = bounded(1_024);

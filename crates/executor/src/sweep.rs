@@ -9,7 +9,7 @@ use crossbeam_channel::Sender;
 use jiff::tz::TimeZone;
 use tidemill_model::{HourMinute, Sweep, Timestamp};
 
-use crate::data_dir::Attempts;
+use crate::data_dir::{Attempts, Swept};
 use crate::thread::Repeating;
 use crate::worker::Input;
 use crate::{Config, Error};
@@ -87,13 +87,19 @@ impl Sweeper {
 
 fn sweep(attempts: &Attempts, keep: Duration, now: Timestamp, ends: &AtomicBool) -> Sweep {
     let begun = Instant::now();
-    let mut swept = attempts.sweep(keep, now, &|| ends.load(Ordering::Relaxed));
+    let Swept { sweep: mut swept, not_shipped } = attempts.sweep(keep, now, &|| ends.load(Ordering::Relaxed));
     swept.duration_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
     let Sweep { removed, removed_bytes, failed, .. } = swept;
     if failed > 0 {
         tracing::warn!(removed, removed_bytes, failed, first = ?swept.failures, "some output of old attempts stays");
     } else if removed > 0 {
         tracing::info!(removed, removed_bytes, "removed the output of old attempts");
+    }
+    if not_shipped > 0 {
+        tracing::warn!(
+            attempts = not_shipped,
+            "removed output that no store of logs has as a whole: it was kept for the whole retention, and none took it"
+        );
     }
     swept
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use tidemill_model::LogStream;
 
+use crate::Error;
 use crate::segment::{Close, Segment};
 
 /// A part of a stream, and the segment that has it.
@@ -32,6 +33,24 @@ impl Cover {
         });
         let extents = LogStream::ALL.map(|stream| extents(&segments, stream));
         Self { segments, extents }
+    }
+
+    /// The same, without those that are not as they were written.
+    ///
+    /// # Errors
+    /// A place does not say how they are.
+    pub(crate) async fn of_good(segments: Vec<Arc<Segment>>) -> Result<Self, Error> {
+        let mut good = Vec::with_capacity(segments.len());
+        for segment in segments {
+            match segment.footer().await {
+                Ok(_) => good.push(segment),
+                Err(error @ (Error::Damaged { .. } | Error::Gone { .. })) => {
+                    tracing::warn!(error = &error as &dyn std::error::Error, "a segment does not count");
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(Self::new(good))
     }
 
     /// Up to where each stream is there without a gap.

@@ -3,25 +3,32 @@
 //! A new segment takes in those before it that are not larger than what is new, so a log that grows slowly has few segments, and
 //! each byte is written some times, not hundreds of times. Those that it took in are removed once it is there.
 
-use std::sync::{Arc, PoisonError};
+use std::collections::HashSet;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 
 use crate::Error;
 use crate::cover::Cover;
-use crate::log::{Batch, Log};
+use crate::durable::Written;
+use crate::log::{Batch, Key, Log};
 use crate::segment::{Close, Name, Part, Segment, build};
 use crate::store::Store;
 
 /// Between two looks at what waits.
 const LOOK: Duration = Duration::from_millis(250);
+/// And at least.
+const REST: Duration = Duration::from_millis(10);
 /// Smaller segments are taken in, however little is new.
 const SMALL_BYTES: u64 = 64 << 10;
 
+/// Flushes at once: each has what it writes in memory some times.
+const AT_ONCE: usize = 8;
+
 /// Flushes what is due, until it is dropped.
 pub(crate) async fn flush(store: Arc<Store>) {
-    let most = store.config.calls_in_flight as usize;
+    let most = AT_ONCE.min(store.config.calls_in_flight as usize);
     let mut flushing = JoinSet::new();
     let mut told = None;
     loop {
@@ -29,21 +36,27 @@ pub(crate) async fn flush(store: Arc<Store>) {
             if flushing.len() >= most
                 && let Some(outcome) = flushing.join_next().await
             {
-                tell(outcome.unwrap_or(Ok(())), &mut told);
+                tell(outcome, &mut told);
             }
             let store = Arc::clone(&store);
             flushing.spawn(async move { flush_log(&store, &log).await });
         }
+        // What is asked for meanwhile is found by the next look.
+        tokio::time::sleep(REST).await;
         tokio::select! {
             () = store.due.notified() => {}
             () = tokio::time::sleep(LOOK) => {}
-            Some(outcome) = flushing.join_next() => tell(outcome.unwrap_or(Ok(())), &mut told),
+            Some(outcome) = flushing.join_next() => tell(outcome, &mut told),
         }
     }
 }
 
 /// Says a failure once, as long as it stays the same.
-fn tell(outcome: Result<(), Error>, told: &mut Option<String>) {
+fn tell(outcome: Result<Result<(), Error>, JoinError>, told: &mut Option<String>) {
+    let outcome = outcome.unwrap_or_else(|error| {
+        tracing::error!(%error, "a flush of a log ended unexpectedly");
+        Ok(())
+    });
     match outcome {
         Ok(()) => {
             if told.take().is_some() {
@@ -64,38 +77,51 @@ fn tell(outcome: Result<(), Error>, told: &mut Option<String>) {
     }
 }
 
+/// Whether memory is wanted more than large segments are.
+fn is_short(store: &Store) -> bool {
+    (store.memory.available_permits() as u64) < store.config.memory_bytes() / 2
+}
+
 fn due(store: &Store) -> Vec<Arc<Log>> {
-    let total = store.config.memory_bytes();
-    let is_short = (store.memory.available_permits() as u64) < total / 2;
-    let most = if is_short { 1 } else { store.config.segment_bytes() / 4 };
+    let most = if is_short(store) { 1 } else { store.config.segment_bytes() / 4 };
     let (now, after) = (Instant::now(), store.config.flush());
     let mut logs = store.open_logs();
     logs.retain(|log| log.state().is_due(now, after, most));
     logs
 }
 
-/// Flushes a log, and closes it where that was the last.
-pub(crate) async fn flush_log(store: &Store, log: &Arc<Log>) -> Result<(), Error> {
-    let Some(batch) = log.state().begin_flush() else { return Ok(()) };
-    match write(store, log, &batch).await {
-        Ok((cover, replaced)) => {
-            let less = log.state().flushed(&batch, cover);
-            store.memory.add_permits(less);
-            log.notify();
-            if batch.close != Close::Open {
-                store.close(log);
-            }
-            for segment in replaced {
-                // One that stays is not read any more, and goes with the log.
-                let _ = segment.remove().await;
-            }
-            Ok(())
-        }
-        Err(error) => {
-            log.state().failed();
-            Err(error)
+/// A flush that is under way. Dropped before its end, it has failed.
+struct Flushing<'a> {
+    log: &'a Log,
+    is_over: bool,
+}
+
+impl Drop for Flushing<'_> {
+    fn drop(&mut self) {
+        if !self.is_over {
+            self.log.state().failed();
         }
     }
+}
+
+/// Flushes a log, and closes it where that was the last.
+pub(crate) async fn flush_log(store: &Store, log: &Arc<Log>) -> Result<(), Error> {
+    let batch = log.state().begin_flush(store.config.segment_bytes(), is_short(store));
+    let Some(batch) = batch else { return Ok(()) };
+    let mut flushing = Flushing { log, is_over: false };
+    let (cover, replaced) = write(store, log, &batch).await?;
+    flushing.is_over = true;
+    let less = log.state().flushed(&batch, cover);
+    store.memory.add_permits(less);
+    log.notify();
+    if batch.close != Close::Open {
+        store.close(log);
+    }
+    for segment in replaced {
+        // One that stays is not read any more, and goes with the log.
+        let _ = segment.remove().await;
+    }
+    Ok(())
 }
 
 /// Writes a segment of what is new and of small ones before it. Gives what there is then, and what is not needed any more.
@@ -105,13 +131,12 @@ async fn write(store: &Store, log: &Log, batch: &Batch) -> Result<(Cover, Vec<Ar
     let mut taken_in = smaller(&segments, batch, store.config.segment_bytes() as u64);
     let parts = match together(&taken_in, batch).await {
         Ok(parts) => parts,
-        // Another store has taken one in itself, or it is damaged; it stays as it is.
-        Err(error) if !error.is_of_place() => {
+        // Another store has taken one in itself, or it cannot be read at the moment; it stays as it is.
+        Err(error) => {
             tracing::info!(error = &error as &dyn std::error::Error, "small segments stay");
             taken_in.clear();
             batch.parts.clone()
         }
-        Err(error) => return Err(error),
     };
     let ranges = parts.each_ref().map(|part| part.begin..part.begin + part.bytes.len() as u64);
     let name = Name::new(ranges, batch.close);
@@ -123,6 +148,7 @@ async fn write(store: &Store, log: &Log, batch: &Batch) -> Result<(Cover, Vec<Ar
         source: error.into(),
     })?;
     let bytes = object.len();
+    store.unsynced.wrote(&log.key);
     place.write(&path, object).await?;
     let written = Arc::new(Segment::written(place, (name, path), bytes, footer));
     let stays = segments.into_iter().filter(|one| !taken_in.iter().any(|taken| Arc::ptr_eq(one, taken)));
@@ -172,22 +198,41 @@ fn append(whole: &mut Option<[Part; 3]>, parts: [Part; 3]) {
 
 /// Makes durable what was written to a directory, and tells workers, until it is dropped.
 pub(crate) async fn sync(store: Arc<Store>) {
-    let Some(every) = store.places.current.sync_every() else { return };
+    let Some(every) = store.places.current.sync_every() else { return std::future::pending().await };
+    let mut doubtful = HashSet::new();
     loop {
         tokio::time::sleep(every).await;
-        let closed = std::mem::take(&mut *store.unsynced.lock().unwrap_or_else(PoisonError::into_inner));
-        if closed.is_empty() {
-            continue;
+        sync_once(&store, &mut doubtful).await;
+    }
+}
+
+/// `doubtful` are logs of which something may not be durable that was written.
+pub(crate) async fn sync_once(store: &Store, doubtful: &mut HashSet<Key>) {
+    let Written { closed, logs } = store.unsynced.take();
+    if doubtful.is_empty() && closed.is_empty() {
+        // What grows is made durable with the next one that ends; until then nothing rests on it.
+        logs.iter().for_each(|key| store.unsynced.wrote(key));
+        return;
+    }
+    match store.places.current.sync().await {
+        Ok(()) if doubtful.is_empty() => store.tell_done(closed),
+        Ok(()) => doubtful.extend(logs),
+        Err(error) => {
+            tracing::error!(
+                error = &error as &dyn std::error::Error,
+                "what was written of logs may not be durable; it is fetched from workers again"
+            );
+            doubtful.extend(logs);
         }
-        match store.places.current.sync().await {
-            Ok(()) => store.tell_done(closed),
-            Err(error) => {
-                tracing::warn!(
-                    error = &error as &dyn std::error::Error,
-                    "logs are not durable yet; workers keep them"
-                );
-                store.unsynced.lock().unwrap_or_else(PoisonError::into_inner).extend(closed);
-            }
-        }
+    }
+    if doubtful.is_empty() {
+        return;
+    }
+    match store.distrust(doubtful.clone()).await {
+        Ok(()) => doubtful.clear(),
+        Err(error) => tracing::warn!(
+            error = &error as &dyn std::error::Error,
+            "what may not be durable cannot be removed; it is tried again"
+        ),
     }
 }

@@ -18,6 +18,7 @@
 
 mod config;
 mod cover;
+mod durable;
 mod error;
 mod fetch;
 mod flush;
@@ -26,6 +27,7 @@ mod place;
 mod places;
 mod range;
 mod reading;
+mod recent;
 mod run;
 mod segment;
 mod server;
@@ -38,4 +40,4 @@ pub use config::{Config, GroupConfig, HdfsConfig, S3Config};
 pub use error::Error;
 pub use fetch::Workers;
 pub use run::{Outside, Running};
-pub use store::WorkerPlace;
+pub use store::{WorkerPlace, WorkerState};

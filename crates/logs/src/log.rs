@@ -14,6 +14,10 @@ use crate::segment::{Close, Part, count_lines};
 const DIRECTORY_OF: u64 = 1_000;
 /// So much of an unfinished line waits for its end before it goes into a segment.
 const LINE_BYTES: usize = 64 << 10;
+/// And so many times, while nothing else is to be flushed.
+const LINE_WAITS: u32 = 3;
+/// The most times of arrival of one piece.
+const MAX_TIMES: usize = 4_096;
 
 /// Names the log of an attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -114,7 +118,8 @@ impl Tail {
     /// What is in a segment now goes.
     fn drop_front(&mut self, length: usize) {
         self.lines_before += count_lines(&self.bytes[..length]);
-        self.bytes.drain(..length);
+        // The memory goes, too, and not only what is in it.
+        self.bytes = self.bytes.split_off(length);
         self.begin += length as u64;
         // The last time before the rest is the rest's, too.
         let first = self.times.partition_point(|(at, _)| *at <= self.begin).saturating_sub(1);
@@ -134,6 +139,8 @@ pub(crate) struct State {
     /// Since when something is in no segment.
     waits_since: Option<Instant>,
     is_flushing: bool,
+    /// How often an unfinished line was all there was to flush.
+    line_waits: u32,
     /// After a failure.
     flush_at: Option<Instant>,
     failures: u32,
@@ -168,6 +175,11 @@ impl State {
     /// Of an attempt that has printed nothing, and ended.
     pub(crate) fn silent() -> Self {
         Self { close: Close::Ended, is_closed: true, ..Self::default() }
+    }
+
+    /// The same log, which its worker goes on with after all.
+    pub(crate) fn again(self) -> Self {
+        Self { close: Close::Open, is_closed: false, ..self }
     }
 
     /// With which byte of each stream it goes on.
@@ -206,9 +218,10 @@ impl State {
         }
         // The time of the first new byte, where it is older than that byte, and those after it.
         let first = times.partition_point(|(at, _)| *at <= end).saturating_sub(1);
-        for (at, ms) in &times[first..] {
+        let stop = offset + bytes.len() as u64;
+        for (at, ms) in times[first..].iter().take(MAX_TIMES) {
             let at = (*at).max(end);
-            if tail.times.last().is_none_or(|(last, _)| *last < at) {
+            if at < stop && tail.times.last().is_none_or(|(last, _)| *last < at) {
                 tail.times.push((at, *ms));
             }
         }
@@ -245,19 +258,30 @@ impl State {
         !is_waiting && (is_over || is_old || self.unflushed() >= most)
     }
 
-    /// Takes what goes into the next segment. One at a time: [`Self::flushed`] or [`Self::failed`] has to follow.
-    pub(crate) fn begin_flush(&mut self) -> Option<Batch> {
+    /// Takes what goes into the next segment, at most so many bytes. One at a time: [`Self::flushed`] or [`Self::failed`] has to
+    /// follow. `with_lines`: unfinished ones, too, since their memory is wanted.
+    pub(crate) fn begin_flush(&mut self, most: usize, with_lines: bool) -> Option<Batch> {
         if self.is_flushing || self.is_closed || self.is_forgotten {
             return None;
         }
-        let close = self.close;
-        let parts = self.tails.each_ref().map(|tail| tail.part(tail.flushed(close != Close::Open)));
-        let batch = Batch { parts, close };
-        if batch.bytes() == 0 && close == Close::Open {
-            // A line without an end waits for more.
-            self.waits_since = None;
+        let is_all = with_lines || self.close != Close::Open || self.line_waits >= LINE_WAITS;
+        let mut room = most;
+        let parts = self.tails.each_ref().map(|tail| {
+            let length = tail.flushed(is_all).min(room);
+            room -= length;
+            tail.part(length)
+        });
+        let mut batch = Batch { parts, close: self.close };
+        if batch.bytes() < self.unflushed() {
+            // What is left goes into another one.
+            batch.close = Close::Open;
+        }
+        if batch.bytes() == 0 && batch.close == Close::Open {
+            self.line_waits += 1;
+            self.waits_since = (self.unflushed() > 0).then(Instant::now);
             return None;
         }
+        self.line_waits = 0;
         self.is_flushing = true;
         Some(batch)
     }
@@ -324,7 +348,7 @@ mod tests {
     use super::*;
 
     fn flushed(state: &mut State) -> Option<([usize; 3], Close)> {
-        let batch = state.begin_flush()?;
+        let batch = state.begin_flush(usize::MAX, false)?;
         state.flushed(&batch, Cover::default());
         Some((batch.parts.each_ref().map(|part| part.bytes.len()), batch.close))
     }
@@ -376,13 +400,41 @@ mod tests {
         assert_eq!(flushed(&mut state), None, "it is closed");
     }
 
+    /// LOG-1: a segment has at most so many bytes, and only the last one closes the log; an unfinished line goes, too, where its
+    /// memory is wanted or it has waited long.
+    #[test]
+    fn batch_is_bounded_and_lines_do_not_wait_for_ever() {
+        let mut state = State::default();
+        state.take(LogStream::Stdout, 0, b"one\ntwo\nend", &[]);
+        let mut lengths = |most, with_lines| {
+            let batch = state.begin_flush(most, with_lines)?;
+            state.flushed(&batch, Cover::default());
+            Some((batch.bytes(), batch.close))
+        };
+        assert_eq!(lengths(5, false), Some((5, Close::Open)));
+        assert_eq!(lengths(100, false), Some((3, Close::Open)));
+        for _ in 0..LINE_WAITS {
+            assert_eq!(lengths(100, false), None);
+        }
+        assert_eq!(lengths(2, false), Some((2, Close::Open)));
+        assert_eq!(lengths(100, true), Some((1, Close::Open)));
+        state.take(LogStream::Stderr, 0, b"abc\n", &[]);
+        assert!(state.end([11, 4, 0]));
+        let mut rest = |most| {
+            let batch = state.begin_flush(most, false)?;
+            state.flushed(&batch, Cover::default());
+            Some((batch.bytes(), batch.close))
+        };
+        assert_eq!((rest(3), rest(3), rest(3)), (Some((3, Close::Open)), Some((1, Close::Ended)), None));
+    }
+
     /// LOG-1: one flush at a time; after a failure nothing is lost, and it is tried again later.
     #[test]
     fn failed_flush_loses_nothing_and_is_tried_again() {
         let mut state = State::default();
         state.take(LogStream::Worker, 0, b"a\n", &[(0, 1)]);
-        let batch = state.begin_flush().unwrap();
-        assert!(state.begin_flush().is_none(), "one at a time");
+        let batch = state.begin_flush(usize::MAX, false).unwrap();
+        assert!(state.begin_flush(usize::MAX, false).is_none(), "one at a time");
         assert_eq!(batch.parts[2].times, [(0, 1)]);
         state.failed();
         assert!(!state.is_due(Instant::now(), Duration::ZERO, 1));

@@ -33,8 +33,10 @@ pub(crate) struct Place {
     client: Mutex<Option<Arc<dyn ObjectStore>>>,
     calls: Semaphore,
     timeout: Duration,
-    /// Of a directory.
-    directory: Option<std::path::PathBuf>,
+    /// Of a directory: open all the time, so that no error of its disk is told to somebody else.
+    directory: Option<Arc<std::fs::File>>,
+    /// Whether a place that is not there says so where it is listed.
+    is_bucket: bool,
 }
 
 /// An object that is there.
@@ -64,7 +66,12 @@ impl Place {
             client: Mutex::new(None),
             calls: Semaphore::new(config.calls_in_flight as usize),
             timeout: config.call_timeout(),
-            directory,
+            directory: directory
+                .map(std::fs::File::open)
+                .transpose()
+                .map_err(|error| failed(error.into()))?
+                .map(Arc::new),
+            is_bucket: name.starts_with("s3://"),
         })
     }
 
@@ -86,7 +93,11 @@ impl Place {
                 client.list(Some(&below)).map_ok(|meta| object(&meta)).try_collect::<Vec<_>>().await
             })
             .await?;
-        Ok(objects.unwrap_or_default())
+        match objects {
+            // Nothing is below a name that is not there; but a bucket is.
+            None if self.is_bucket => Err(self.failed("list objects")("there is no such bucket".into())),
+            objects => Ok(objects.unwrap_or_default()),
+        }
     }
 
     /// The last parts of the names directly below a name that have objects below them.
@@ -145,7 +156,6 @@ impl Place {
         let Some(directory) = self.directory.clone() else { return Ok(()) };
         let synced = tokio::task::spawn_blocking(move || {
             // One call for all that was written, instead of two for each object.
-            let directory = std::fs::File::open(directory)?;
             rustix::fs::syncfs(directory.as_fd()).map_err(std::io::Error::from)
         });
         let synced = synced.await.map_err(std::io::Error::other).flatten();
@@ -263,12 +273,4 @@ fn hdfs(inside: &str, config: &Config) -> Result<Opened, Source> {
 #[cfg(not(feature = "hdfs"))]
 fn hdfs(_: &str, _: &Config) -> Result<Opened, Source> {
     Err("this program was built without HDFS; build it with `--features hdfs`".into())
-}
-
-/// Errors of a place that say so.
-impl Error {
-    /// Whether the place did not do what it was asked, and may later.
-    pub(crate) fn is_of_place(&self) -> bool {
-        matches!(self, Self::Place { .. })
-    }
 }

@@ -12,11 +12,13 @@ pub(crate) struct Places {
     earlier: Vec<Arc<Place>>,
 }
 
-/// Segments of a log that are in one place.
+/// Segments of a log.
+#[derive(Default)]
 pub(crate) struct Found {
-    pub(crate) segments: Vec<Arc<Segment>>,
-    /// Whether that is the one that is written to.
-    pub(crate) is_current: bool,
+    /// In all places.
+    pub(crate) all: Vec<Arc<Segment>>,
+    /// Of these, those in the place that is written to.
+    pub(crate) current: Vec<Arc<Segment>>,
 }
 
 impl Places {
@@ -30,19 +32,21 @@ impl Places {
         std::iter::once(&self.current).chain(&self.earlier)
     }
 
-    /// What is kept of a log, in the newest place that has some of it.
+    /// What is kept of a log. What two places have is equal.
+    ///
+    /// # Errors
+    /// One of them cannot say it.
     pub(crate) async fn find(&self, key: &Key) -> Result<Found, Error> {
-        let mut segments = Vec::new();
-        let mut is_current = true;
+        let mut found = Found::default();
         for place in self.all() {
             let objects = place.list(&key.directory()).await?;
-            segments =
-                objects.iter().filter_map(|object| Segment::of_object(place, object)).map(Arc::new).collect();
-            if !segments.is_empty() {
-                is_current = Arc::ptr_eq(place, &self.current);
-                break;
+            let segments =
+                objects.iter().filter_map(|object| Segment::of_object(place, object)).map(Arc::new);
+            found.all.extend(segments);
+            if Arc::ptr_eq(place, &self.current) {
+                found.current.clone_from(&found.all);
             }
         }
-        Ok(Found { segments, is_current })
+        Ok(found)
     }
 }

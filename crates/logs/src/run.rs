@@ -13,6 +13,7 @@ use tidemill_seal::LogsSecret;
 use tidemill_serving::tls::{Roles, ServerSide};
 use tidemill_serving::{Limits, Listener};
 use tokio::sync::oneshot;
+use tokio::task::JoinSet;
 
 use crate::fetch::{Fetcher, Workers, fetch};
 use crate::flush::{flush, sync};
@@ -34,8 +35,10 @@ pub struct Outside {
     pub instance: InstanceId,
     /// Whose logs are fetched.
     pub workers: Workers,
-    /// The secret of logs.
+    /// What workers know interfaces and stores by.
     pub logs_key: String,
+    /// What readers are known by: it seals their tickets. No worker has it.
+    pub internal_key: String,
     /// How workers are asked, where roles speak encrypted.
     pub roles: Option<Roles>,
     /// How readers are served there.
@@ -67,7 +70,11 @@ impl Running {
         let store = Arc::new(Store::new(config)?);
         let peers = Peers::new(outside.roles.as_ref());
         let scheme = peers.scheme;
-        let with = |builder: reqwest::ClientBuilder| builder.connect_timeout(SILENCE).read_timeout(SILENCE);
+        let with = |builder: reqwest::ClientBuilder| {
+            // A worker sends nobody elsewhere.
+            let builder = builder.redirect(reqwest::redirect::Policy::none());
+            builder.connect_timeout(SILENCE).read_timeout(SILENCE)
+        };
         let client = peers.client(with).map_err(Error::Client)?;
         let fetcher = Fetcher {
             client,
@@ -130,25 +137,25 @@ async fn serve(
 ) -> std::io::Result<()> {
     let served = Served {
         store: Arc::clone(&store),
-        secret: LogsSecret::of(&outside.logs_key),
-        key_hash: Sha256::digest(outside.logs_key.as_bytes()).into(),
+        secret: LogsSecret::of(&outside.internal_key),
+        key_hash: Sha256::digest(outside.internal_key.as_bytes()).into(),
         parts: division.parts(),
     };
     let listener = Listener::new(tokio::net::TcpListener::from_std(listener)?, outside.tls);
     let serving = tidemill_serving::serve(listener, router(served), outside.limits, std::future::pending());
-    let tasks = [
-        tokio::spawn(fetch(fetcher, outside.workers, division.parts())),
-        tokio::spawn(flush(Arc::clone(&store))),
-        tokio::spawn(sync(Arc::clone(&store))),
-        tokio::spawn(sweep(store, division.parts())),
-    ];
-    let outcome = tokio::select! {
+    let mut tasks = JoinSet::new();
+    tasks.spawn(fetch(fetcher, outside.workers, division.parts()));
+    tasks.spawn(flush(Arc::clone(&store)));
+    tasks.spawn(sync(Arc::clone(&store)));
+    tasks.spawn(sweep(store, division.parts()));
+    tokio::select! {
         served = serving => served,
+        // None of them ends by itself, but by a bug.
+        ended = tasks.join_next() => {
+            let why = ended.and_then(Result::err).map_or_else(|| "it has ended".to_owned(), |error| error.to_string());
+            Err(std::io::Error::other(format!("a part of the store of logs: {why}")))
+        }
         // A sender that is gone means the same.
         _ = stopped => Ok(()),
-    };
-    for task in tasks {
-        task.abort();
     }
-    outcome
 }

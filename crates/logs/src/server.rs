@@ -22,7 +22,7 @@ use tokio::sync::watch;
 use crate::Error;
 use crate::log::Key;
 use crate::range::{Asked, asked};
-use crate::reading::{Reader, Wanted, chunks, lines, search};
+use crate::reading::{Reader, Wanted, again, chunks, lines, search};
 use crate::store::Store;
 
 /// The longest wait for something new.
@@ -131,7 +131,7 @@ impl Served {
 async fn parts(State(served): State<Arc<Served>>, headers: HeaderMap) -> Result<Json<LogParts>, Problem> {
     let given = Served::bearer(&headers).unwrap_or_default();
     if <[u8; 32]>::from(Sha256::digest(given.as_bytes())) != served.key_hash {
-        let detail = "the header Authorization has to be Bearer and the cluster's logs key".to_owned();
+        let detail = "the header Authorization has to be Bearer and the cluster's internal key".to_owned();
         return Err(Problem { status: StatusCode::UNAUTHORIZED, code: "wrong_key", detail });
     }
     let Parts { mine, count } = served.parts.borrow().clone();
@@ -144,7 +144,7 @@ async fn summary(
     headers: HeaderMap,
 ) -> Result<Json<KeptLog>, Problem> {
     let reader = served.find(token, &headers).await?;
-    Ok(Json(reader.summary().await?))
+    Ok(Json(again!(reader, reader.summary())?))
 }
 
 fn stream_of(number: Option<u8>) -> Result<LogStream, Problem> {
@@ -187,7 +187,8 @@ async fn some_lines(
         }
     };
     let wanted = asked.lines.unwrap_or(LINES).min(LINES_MAX);
-    Ok(Json(lines(&reader, stream, place, wanted, wait_of(asked.wait_ms)).await?))
+    let wait = wait_of(asked.wait_ms);
+    Ok(Json(again!(reader, lines(&reader, stream, place, wanted, wait))?))
 }
 
 #[derive(Deserialize)]
@@ -220,7 +221,7 @@ async fn some_matches(
         offset: asked.offset,
         limit: asked.limit.unwrap_or(LINES).min(MATCHES_MAX),
     };
-    Ok(Json(search(&reader, &wanted).await?))
+    Ok(Json(again!(reader, search(&reader, &wanted))?))
 }
 
 #[derive(Deserialize)]
@@ -242,7 +243,8 @@ async fn some_chunks(
 ) -> Result<Json<LogChunks>, Problem> {
     let reader = served.find(token, &headers).await?;
     let from = LogOffsets { stdout: asked.stdout, stderr: asked.stderr, worker: asked.worker };
-    Ok(Json(chunks(&reader, from, wait_of(asked.wait_ms)).await?))
+    let wait = wait_of(asked.wait_ms);
+    Ok(Json(again!(reader, chunks(&reader, from, wait))?))
 }
 
 #[derive(Deserialize)]

@@ -4,15 +4,18 @@
 //! worker, whose spool has what follows. A worker is told that a log is done once it can be read from durable segments alone, so
 //! a store that dies loses nothing that is not shipped again.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tidemill_model::{GroupName, LogStream, ShardId, ShipFrame, ShipFrom, Shipped, Token};
 use tokio::sync::{Notify, Semaphore};
 
 use crate::cover::Cover;
+use crate::durable::{Closed, Unsynced};
 use crate::log::{Key, Log, State, Taken};
 use crate::places::Places;
+use crate::recent::Recent;
 use crate::segment::Close;
 use crate::{Config, Error};
 
@@ -26,12 +29,25 @@ const SILENT_MAX: usize = 50_000;
 pub struct WorkerPlace {
     /// Its id.
     pub worker: Arc<str>,
-    /// The shard that it works for: its attempts are that shard's.
+    /// The shard that it works for now.
     pub shard: ShardId,
-    /// Its group, whose logs it brings.
-    pub group: GroupName,
+    /// The shards that it has ever worked for, each with its group: an attempt is of the group of its own shard.
+    pub groups: Vec<(ShardId, GroupName)>,
     /// Where it listens.
     pub address: Arc<str>,
+    /// Whether it may be there.
+    pub state: WorkerState,
+}
+
+/// Whether a worker may be there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WorkerState {
+    /// It is asked.
+    There,
+    /// It has stopped, and may come again with what it has.
+    Left,
+    /// Its host is given up: what it had not shipped is lost, unless it comes again.
+    Gone,
 }
 
 pub(crate) struct Store {
@@ -40,27 +56,23 @@ pub(crate) struct Store {
     open: Mutex<HashMap<Key, Open>>,
     closed: Mutex<Recent<Arc<Log>>>,
     silent: Mutex<Recent<()>>,
+    /// Logs whose segments are being removed.
+    going: Mutex<HashSet<Key>>,
     /// A permit for each byte that may be in memory.
     pub(crate) memory: Semaphore,
     /// Something is to be flushed at once.
     pub(crate) due: Notify,
     /// By worker: what it need not ship any more.
     done: Mutex<HashMap<Arc<str>, Vec<Token>>>,
-    /// In segments that are not durable yet.
-    pub(crate) unsynced: Mutex<Vec<(Arc<str>, Token)>>,
+    pub(crate) unsynced: Unsynced,
+    /// Counts how often what was agreed with workers has become void.
+    agreements: AtomicU64,
 }
 
 #[derive(Clone)]
 struct Open {
     log: Arc<Log>,
     worker: Arc<str>,
-}
-
-/// What is known of some logs, at most so many; the newest last.
-struct Recent<T> {
-    most: usize,
-    known: HashMap<Key, T>,
-    order: VecDeque<Key>,
 }
 
 /// What a worker is to be told.
@@ -71,6 +83,8 @@ pub(crate) enum Answer {
     From(ShipFrom),
     /// It need not ship it any more.
     Done(Token),
+    /// It cannot be said at the moment what there is of it.
+    Later(Token),
 }
 
 impl Store {
@@ -81,46 +95,45 @@ impl Store {
             open: Mutex::default(),
             closed: Mutex::new(Recent::new(CLOSED_MAX)),
             silent: Mutex::new(Recent::new(SILENT_MAX)),
+            going: Mutex::default(),
             memory: Semaphore::new(memory.min(Semaphore::MAX_PERMITS)),
             due: Notify::new(),
             done: Mutex::default(),
-            unsynced: Mutex::default(),
+            unsynced: Unsynced::default(),
+            agreements: AtomicU64::new(0),
             config,
         })
     }
 
     /// Takes a frame of a worker. Waits while there is no room in memory.
-    ///
-    /// # Errors
-    /// The place cannot say what it has. The frame is to come again.
-    pub(crate) async fn take(&self, from: &WorkerPlace, frame: ShipFrame) -> Result<Answer, Error> {
+    pub(crate) async fn take(&self, from: &WorkerPlace, frame: ShipFrame) -> Answer {
         let ShipFrame { token, shipped } = frame;
-        if token.shard() != from.shard {
-            let (worker, shard) = (&from.worker, from.shard);
-            tracing::warn!(%worker, %shard, %token, "a worker ships the log of another shard's attempt; refused");
-            return Ok(Answer::Nothing);
-        }
-        let key = Key { group: from.group.clone(), token };
+        let Some((_, group)) = from.groups.iter().find(|(shard, _)| *shard == token.shard()) else {
+            tracing::warn!(worker = %from.worker, %token, "a worker ships the log of another shard's attempt; refused");
+            return Answer::Nothing;
+        };
+        let key = Key { group: group.clone(), token };
         let known = self.open_log(&key, &from.worker);
         match (shipped, known) {
             (Shipped::Begun, None) => {
                 self.insert(Log::new(key, State::default()), &from.worker);
-                Ok(Answer::Nothing)
+                Answer::Nothing
             }
-            (Shipped::Begun | Shipped::Known, Some(log)) => Ok(from_ends(&log)),
+            (Shipped::Begun | Shipped::Known, Some(log)) => from_ends(&log),
             (Shipped::Piece { stream, offset, times, bytes }, Some(log)) => {
-                Ok(self.take_piece(&log, (stream, offset), &bytes, &times).await)
+                self.take_piece(&log, (stream, offset), &bytes, &times).await
             }
-            (Shipped::Ended { bytes }, Some(log)) => Ok(self.end(&log, bytes)),
+            (Shipped::Ended { bytes }, Some(log)) => self.end(&log, bytes),
             (Shipped::Gone, Some(log)) => {
+                tracing::warn!(%token, group = %log.key.group, "a worker has lost the rest of a log");
                 self.cut(&log);
-                Ok(Answer::Nothing)
+                Answer::Nothing
             }
             (Shipped::Ended { bytes: [0, 0, 0] }, None) => {
                 self.silent().keep(key, ());
-                Ok(Answer::Done(token))
+                Answer::Done(token)
             }
-            (Shipped::Gone, None) => Ok(Answer::Nothing),
+            (Shipped::Gone, None) => Answer::Nothing,
             (Shipped::Known | Shipped::Piece { .. } | Shipped::Ended { .. }, None) => {
                 self.reopen(key, &from.worker).await
             }
@@ -150,55 +163,88 @@ impl Store {
         if taken == Taken::Gap { from_ends(log) } else { Answer::Nothing }
     }
 
-    fn end(&self, log: &Log, bytes: [u64; 3]) -> Answer {
+    fn end(&self, log: &Arc<Log>, bytes: [u64; 3]) -> Answer {
         let mut state = log.state();
         if !state.end(bytes) {
             drop(state);
             return from_ends(log);
         }
-        if state.is_empty() {
-            drop(state);
-            self.remove(&log.key);
+        let is_silent = state.is_empty();
+        drop(state);
+        if is_silent {
+            self.remove(log);
             self.silent().keep(log.key.clone(), ());
             log.notify();
             return Answer::Done(log.key.token);
         }
-        drop(state);
         self.due.notify_one();
         log.notify();
         Answer::Nothing
     }
 
-    fn cut(&self, log: &Log) {
+    /// Nothing more of it comes.
+    fn cut(&self, log: &Arc<Log>) {
         let mut state = log.state();
         state.cut();
         let is_empty = state.is_empty();
         drop(state);
-        tracing::warn!(token = %log.key.token, group = %log.key.group, "a worker has lost the rest of a log");
         if is_empty {
-            self.remove(&log.key);
+            self.remove(log);
         }
         self.due.notify_one();
         log.notify();
     }
 
-    /// One that another life of this store, or another store, may have begun.
-    async fn reopen(&self, key: Key, worker: &Arc<str>) -> Result<Answer, Error> {
-        let token = key.token;
-        let found = self.places.find(&key).await?;
-        let state = state_of(Cover::new(found.segments)).await?;
-        if state.close != Close::Open {
-            return Ok(Answer::Done(token));
+    /// The hosts of these workers are given up: what came of their logs is kept, and that the rest is lost.
+    pub(crate) fn cut_all(&self, is_gone: impl Fn(&str) -> bool) {
+        let logs: Vec<_> = self.opened().values().filter(|open| is_gone(&open.worker)).cloned().collect();
+        for Open { log, worker } in logs {
+            tracing::warn!(%worker, token = %log.key.token, "the rest of a log is lost with its worker's host");
+            self.cut(&log);
         }
-        // What an earlier place has is not gone on with: its worker has all of it.
-        let log = Log::new(key, if found.is_current { state } else { State::default() });
-        let answer = from_ends(&log);
-        self.insert(log, worker);
-        Ok(answer)
     }
 
-    fn insert(&self, log: Arc<Log>, worker: &Arc<str>) {
-        self.opened().insert(log.key.clone(), Open { log, worker: Arc::clone(worker) });
+    /// One that another life of this store, or another store, may have begun.
+    pub(crate) async fn reopen(&self, key: Key, worker: &Arc<str>) -> Answer {
+        let token = key.token;
+        if self.going().contains(&key) {
+            return Answer::Later(token);
+        }
+        let state = match self.state_in_place(&key).await {
+            Ok(state) => state,
+            Err(error) => {
+                tracing::info!(%token, error = &error as &dyn std::error::Error, "what is kept of a log cannot be said; tried again");
+                return Answer::Later(token);
+            }
+        };
+        if state.close != Close::Ended {
+            return self.insert(Log::new(key, state.again()), worker);
+        }
+        if self.places.current.sync_every().is_some() {
+            // Another life has written it, and may not have made it durable.
+            self.unsynced.wrote(&key);
+            self.unsynced.closed((Arc::clone(worker), token));
+            return Answer::Nothing;
+        }
+        Answer::Done(token)
+    }
+
+    /// What the place that is written to has of a log; all there is, where that is whole.
+    async fn state_in_place(&self, key: &Key) -> Result<State, Error> {
+        let found = self.places.find(key).await?;
+        let all = Cover::of_good(found.all).await?;
+        if all.close() == Close::Ended {
+            return state_of(all).await;
+        }
+        // What an earlier place has is not gone on with: its worker has all of it.
+        state_of(Cover::of_good(found.current).await?).await
+    }
+
+    /// Keeps one that is there already. Gives where to go on.
+    fn insert(&self, log: Arc<Log>, worker: &Arc<str>) -> Answer {
+        let mut opened = self.opened();
+        let open = opened.entry(log.key.clone()).or_insert_with(|| Open { log, worker: Arc::clone(worker) });
+        from_ends(&open.log)
     }
 
     fn opened(&self) -> MutexGuard<'_, HashMap<Key, Open>> {
@@ -215,8 +261,11 @@ impl Store {
         Some(Arc::clone(&open.log))
     }
 
-    fn remove(&self, key: &Key) -> Option<Open> {
-        self.opened().remove(key)
+    /// That very log, and no later one of its name.
+    fn remove(&self, log: &Arc<Log>) -> Option<Open> {
+        let mut opened = self.opened();
+        let is_it = opened.get(&log.key).is_some_and(|open| Arc::ptr_eq(&open.log, log));
+        if is_it { opened.remove(&log.key) } else { None }
     }
 
     /// Those that grow.
@@ -226,17 +275,17 @@ impl Store {
 
     /// A log that is in segments as a whole.
     pub(crate) fn close(&self, log: &Arc<Log>) {
-        let Some(Open { worker, .. }) = self.remove(&log.key) else { return };
+        let Some(Open { worker, .. }) = self.remove(log) else { return };
         self.closed().keep(log.key.clone(), Arc::clone(log));
         let done = (worker, log.key.token);
         if self.places.current.sync_every().is_some() {
-            self.unsynced.lock().unwrap_or_else(PoisonError::into_inner).push(done);
+            self.unsynced.closed(done);
         } else {
             self.tell_done(vec![done]);
         }
     }
 
-    pub(crate) fn tell_done(&self, closed: Vec<(Arc<str>, Token)>) {
+    pub(crate) fn tell_done(&self, closed: Vec<Closed>) {
         let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
         for (worker, token) in closed {
             done.entry(worker).or_default().push(token);
@@ -251,14 +300,34 @@ impl Store {
 
     /// Nothing comes of these workers any more: their attempts are another store's.
     pub(crate) fn forget(&self, is_of: impl Fn(&str) -> bool) {
-        let mut open = self.opened();
-        open.retain(|_, open| {
+        self.opened().retain(|_, open| {
             let goes = is_of(&open.worker);
             if goes {
                 self.memory.add_permits(open.log.state().forget());
             }
             !goes
         });
+        self.done.lock().unwrap_or_else(PoisonError::into_inner).retain(|worker, _| !is_of(worker));
+    }
+
+    /// What was written of these logs may not be there: it is removed, and workers are asked for all of it again.
+    pub(crate) async fn distrust(&self, keys: HashSet<Key>) -> Result<(), Error> {
+        for key in keys {
+            if let Some(open) = self.opened().remove(&key) {
+                self.memory.add_permits(open.log.state().forget());
+            }
+            self.closed().forget(&key);
+            for segment in self.places.find(&key).await?.current {
+                segment.remove().await?;
+            }
+        }
+        self.agreements.fetch_add(1, Ordering::SeqCst);
+        Ok(())
+    }
+
+    /// With another number than before, what was agreed with a worker counts no more.
+    pub(crate) fn agreement(&self) -> u64 {
+        self.agreements.load(Ordering::SeqCst)
     }
 
     /// The log of an attempt; nothing, where this store has nothing of it.
@@ -269,18 +338,18 @@ impl Store {
         if let Some(open) = self.opened().get(key) {
             return Ok(Some(Arc::clone(&open.log)));
         }
-        if let Some(log) = self.closed().known.get(key) {
+        if let Some(log) = self.closed().get(key) {
             return Ok(Some(Arc::clone(log)));
         }
-        if self.silent().known.contains_key(key) {
+        if self.silent().get(key).is_some() {
             return Ok(Some(Log::new(key.clone(), State::silent())));
         }
         let found = self.places.find(key).await?;
-        if found.segments.is_empty() {
+        if found.all.is_empty() {
             return Ok(None);
         }
-        let log = Log::new(key.clone(), state_of(Cover::new(found.segments)).await?);
-        if log.state().close != Close::Open {
+        let log = Log::new(key.clone(), state_of(Cover::new(found.all)).await?);
+        if log.state().close == Close::Ended {
             self.closed().keep(key.clone(), Arc::clone(&log));
         }
         Ok(Some(log))
@@ -291,7 +360,7 @@ impl Store {
     /// # Errors
     /// The place cannot say what it has.
     pub(crate) async fn look_again(&self, log: &Log) -> Result<(), Error> {
-        let cover = Cover::new(self.places.find(&log.key).await?.segments);
+        let cover = Cover::new(self.places.find(&log.key).await?.all);
         let mut state = log.state();
         let is_enough = cover.ends().iter().zip(&state.tails).all(|(end, tail)| *end >= tail.begin);
         if is_enough {
@@ -311,38 +380,19 @@ impl Store {
         self.silent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Its segments are removed.
+    fn going(&self) -> MutexGuard<'_, HashSet<Key>> {
+        self.going.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Its segments are to be removed; not, while it grows here. Nobody goes on with it until [`Self::removed`].
+    pub(crate) fn begin_removal(&self, key: &Key) -> bool {
+        let opened = self.opened();
+        !opened.contains_key(key) && self.going().insert(key.clone())
+    }
+
     pub(crate) fn removed(&self, key: &Key) {
         self.closed().forget(key);
-    }
-
-    /// Whether it grows here.
-    pub(crate) fn is_open(&self, key: &Key) -> bool {
-        self.opened().contains_key(key)
-    }
-}
-
-impl<T> Recent<T> {
-    fn new(most: usize) -> Self {
-        Self { most, known: HashMap::new(), order: VecDeque::new() }
-    }
-
-    fn keep(&mut self, key: Key, what: T) {
-        if self.known.insert(key.clone(), what).is_some() {
-            self.order.retain(|other| *other != key);
-        }
-        self.order.push_back(key);
-        if self.order.len() > self.most
-            && let Some(oldest) = self.order.pop_front()
-        {
-            self.known.remove(&oldest);
-        }
-    }
-
-    fn forget(&mut self, key: &Key) {
-        if self.known.remove(key).is_some() {
-            self.order.retain(|other| other != key);
-        }
+        self.going().remove(key);
     }
 }
 

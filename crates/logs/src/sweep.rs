@@ -34,7 +34,6 @@ pub(crate) async fn sweep(store: Arc<Store>, parts: watch::Receiver<Parts>) {
     loop {
         tokio::time::sleep(store.config.sweep()).await;
         let now = Timestamp::from(jiff::Timestamp::now());
-        let parts = parts.borrow().clone();
         match sweep_once(&store, &parts, now).await {
             Ok(Swept { logs: 0, .. }) => {}
             Ok(Swept { logs, bytes }) => tracing::info!(logs, bytes, "removed old logs"),
@@ -47,63 +46,123 @@ pub(crate) async fn sweep(store: Arc<Store>, parts: watch::Receiver<Parts>) {
 }
 
 /// Looks at all places. Of one that other stores see too, only at the shards that are this one's.
-pub(crate) async fn sweep_once(store: &Store, parts: &Parts, now: Timestamp) -> Result<Swept, Error> {
-    let mut swept = Swept::default();
+///
+/// # Errors
+/// The last one, after all the rest was looked at.
+pub(crate) async fn sweep_once(
+    store: &Store,
+    parts: &watch::Receiver<Parts>,
+    now: Timestamp,
+) -> Result<Swept, Error> {
+    let (mut swept, mut failed) = (Swept::default(), Ok(()));
     for place in store.places.all() {
-        for group in place.directories("").await? {
-            let Some(name) = group_of(&group) else { continue };
-            for shard in place.directories(&group).await? {
-                let Some(number) = shard.parse().ok().map(ShardId) else { continue };
-                if place.is_shared() && !parts.mine.contains(&number.partition(parts.count)) {
-                    continue;
-                }
-                let kept = store.config.kept(&name);
-                let removed = sweep_shard(store, place, (&name, number), kept, now).await?;
-                swept.logs += removed.logs;
-                swept.bytes += removed.bytes;
+        let groups = match place.directories("").await {
+            Ok(groups) => groups,
+            Err(error) => {
+                failed = Err(error);
+                continue;
             }
+        };
+        for (directory, group) in groups.iter().filter_map(|group| Some((group, group_of(group)?))) {
+            match sweep_group(store, parts, place, (directory, &group), now).await {
+                Ok(removed) => swept.add(removed),
+                Err(error) => failed = Err(error),
+            }
+        }
+    }
+    failed.map(|()| swept)
+}
+
+async fn sweep_group(
+    store: &Store,
+    parts: &watch::Receiver<Parts>,
+    place: &Place,
+    (directory, group): (&str, &GroupName),
+    now: Timestamp,
+) -> Result<Swept, Error> {
+    let mut swept = Swept::default();
+    for shard in place.directories(directory).await? {
+        let Some(shard) = shard.parse().ok().map(ShardId) else { continue };
+        let is_mine = || {
+            let Parts { mine, count } = &*parts.borrow();
+            !place.is_shared() || mine.contains(&shard.partition(*count))
+        };
+        let sweeping = Sweeping { store, place, group, shard, is_mine: &is_mine };
+        if is_mine() {
+            swept.add(sweeping.sweep(store.config.kept(group), now).await?);
         }
     }
     Ok(swept)
 }
 
-async fn sweep_shard(
-    store: &Store,
-    place: &Place,
-    (group, shard): (&GroupName, ShardId),
-    kept: Kept,
-    now: Timestamp,
-) -> Result<Swept, Error> {
-    let mut swept = Swept::default();
-    // By the last change, the oldest first.
-    let mut rest: BTreeMap<(i64, String), (String, u64)> = BTreeMap::new();
-    let below = shard_directory(group, shard);
-    for bundle in place.directories(&below).await? {
-        for (log, listed) in list(place, &format!("{below}/{bundle}")).await? {
-            let age_ms = now.as_millisecond().saturating_sub(listed.written_ms);
-            let is_old = kept.age.is_some_and(|age| i128::from(age_ms) >= age.as_millis().cast_signed());
-            if !is_old {
-                rest.insert((listed.written_ms, log), (bundle.clone(), listed.bytes));
-            } else if remove(store, place, (group, shard, &log), &listed.paths).await? {
-                swept.logs += 1;
-                swept.bytes += listed.bytes;
+impl Swept {
+    fn add(&mut self, other: Self) {
+        self.logs += other.logs;
+        self.bytes += other.bytes;
+    }
+}
+
+/// The logs of a group and shard in a place.
+struct Sweeping<'a> {
+    store: &'a Store,
+    place: &'a Place,
+    group: &'a GroupName,
+    shard: ShardId,
+    /// A partition may become another store's meanwhile.
+    is_mine: &'a (dyn Fn() -> bool + Sync),
+}
+
+impl Sweeping<'_> {
+    async fn sweep(&self, kept: Kept, now: Timestamp) -> Result<Swept, Error> {
+        let mut swept = Swept::default();
+        // By the last change, the oldest first.
+        let mut rest: BTreeMap<(i64, String), (String, u64)> = BTreeMap::new();
+        let below = shard_directory(self.group, self.shard);
+        for bundle in self.place.directories(&below).await? {
+            for (log, listed) in list(self.place, &format!("{below}/{bundle}")).await? {
+                let age_ms = now.as_millisecond().saturating_sub(listed.written_ms);
+                let is_old = kept.age.is_some_and(|age| i128::from(age_ms) >= age.as_millis().cast_signed());
+                if is_old {
+                    swept.add(self.remove(&log, &listed).await?);
+                } else {
+                    rest.insert((listed.written_ms, log), (bundle.clone(), listed.bytes));
+                }
             }
         }
-    }
-    let mut bytes: u64 = rest.values().map(|(_, bytes)| bytes).sum();
-    for ((_, log), (bundle, _)) in rest {
-        if kept.bytes.is_none_or(|most| bytes <= most) {
-            break;
+        let mut bytes: u64 = rest.values().map(|(_, bytes)| bytes).sum();
+        for ((_, log), (bundle, _)) in rest {
+            if kept.bytes.is_none_or(|most| bytes <= most) {
+                break;
+            }
+            let listed = list(self.place, &format!("{below}/{bundle}/{log}")).await?.remove(&log);
+            let Some(listed) = listed else { continue };
+            let removed = self.remove(&log, &listed).await?;
+            bytes = bytes.saturating_sub(removed.bytes);
+            swept.add(removed);
         }
-        let listed = list(place, &format!("{below}/{bundle}/{log}")).await?.remove(&log);
-        let Some(listed) = listed else { continue };
-        if remove(store, place, (group, shard, &log), &listed.paths).await? {
-            bytes = bytes.saturating_sub(listed.bytes);
-            swept.logs += 1;
-            swept.bytes += listed.bytes;
-        }
+        Ok(swept)
     }
-    Ok(swept)
+
+    /// One that grows stays.
+    async fn remove(&self, log: &str, listed: &Listed) -> Result<Swept, Error> {
+        // A directory of another name is nobody's log.
+        let counter = log.parse().ok().filter(|counter| *counter < 1 << 51);
+        let Some(key) =
+            counter.map(|counter| Key { group: self.group.clone(), token: Token::mint(counter, self.shard) })
+        else {
+            return Ok(Swept::default());
+        };
+        if !(self.is_mine)() || !self.store.begin_removal(&key) {
+            return Ok(Swept::default());
+        }
+        let mut removed = Ok(());
+        for path in &listed.paths {
+            removed = removed.and(self.place.remove(path).await);
+        }
+        self.place.remove_directory(&key.directory()).await;
+        self.store.removed(&key);
+        removed.map(|()| Swept { logs: 1, bytes: listed.bytes })
+    }
 }
 
 /// The logs below a name, by the last part of their directory.
@@ -123,29 +182,4 @@ async fn list(place: &Place, below: &str) -> Result<BTreeMap<String, Listed>, Er
         listed.paths.push(object.path);
     }
     Ok(logs)
-}
-
-/// Whether it was removed; one that grows stays.
-async fn remove(
-    store: &Store,
-    place: &Place,
-    (group, shard, log): (&GroupName, ShardId, &str),
-    paths: &[Path],
-) -> Result<bool, Error> {
-    let key = key(group, shard, log);
-    if key.as_ref().is_some_and(|key| store.is_open(key)) {
-        return Ok(false);
-    }
-    for path in paths {
-        place.remove(path).await?;
-    }
-    if let Some(key) = &key {
-        store.removed(key);
-        place.remove_directory(&key.directory()).await;
-    }
-    Ok(true)
-}
-
-fn key(group: &GroupName, shard: ShardId, counter: &str) -> Option<Key> {
-    Some(Key { group: group.clone(), token: Token::mint(counter.parse().ok()?, shard) })
 }

@@ -32,10 +32,10 @@ pub enum NoTicket {
 }
 
 impl LogsSecret {
-    /// From the text of `logs.key`.
+    /// From the text of `internal.key`, which no worker has.
     #[must_use]
-    pub fn of(logs_key: &str) -> Self {
-        Self(finished(mac(logs_key.as_bytes(), ["tidemill-log-tickets"])))
+    pub fn of(internal_key: &str) -> Self {
+        Self(finished(mac(internal_key.as_bytes(), ["tidemill-log-tickets"])))
     }
 
     /// The ticket as it is sent: `TOKEN.UNTIL.SEAL.GROUP`, the time in milliseconds since 1970.
@@ -87,7 +87,7 @@ mod tests {
     /// LOG-2: a ticket opens the log that it names, for its time; nothing of it can be changed.
     #[test]
     fn ticket_is_for_one_log_and_one_time() {
-        let secret = LogsSecret::of("logs key");
+        let secret = LogsSecret::of("internal key");
         let ticket =
             Ticket { token: Token(8), group: "a.b-c".try_into().unwrap(), until: Timestamp::constant(10) };
         let text = secret.write(&ticket);

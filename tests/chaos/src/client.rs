@@ -6,8 +6,9 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use crate::caller::{Caller, Client, Common, is_decision};
-use crate::history::{Action, History, Told, Written};
+use crate::history::{Action, History, Shown, Told, Written};
 use crate::jobs;
+use crate::logs::SHOWN;
 use crate::rest::Answer;
 use crate::rng::Rng;
 
@@ -34,6 +35,7 @@ impl Client for Submitter {
             70..72 => self.plan(),
             72..77 => self.absurd(),
             77..81 => self.repeat(),
+            81..91 => self.read_log(),
             _ => self.read(),
         }
     }
@@ -105,7 +107,7 @@ impl Submitter {
         let body = json!({
             "app_name": app, "app_key": secret, "job_name": format!("submitted-{}-{}", self.caller.number, self.caller.sent),
             "user": format!("client-{}", self.caller.number), "job_type": "shell", "group_id": self.caller.common.group,
-            "command": jobs::command(&self.caller.common.dir, "0.1", 0),
+            "command": jobs::command(&self.caller.common.dir, 1, 0),
         });
         self.write(Action::Submit, "/api/job/submit", &body);
     }
@@ -187,6 +189,24 @@ impl Submitter {
             }
             Answer::Ok(_) => self.caller.history.reads_ok += 1,
             Answer::Refused(_) | Answer::Unknown(_) => self.caller.history.reads_failed += 1,
+        }
+    }
+
+    /// The next part of the log of one of its last few batches.
+    fn read_log(&mut self) {
+        let newest = &self.known[self.known.len().saturating_sub(3)..];
+        let Some((batch, _)) = self.caller.rng.pick(newest).cloned() else { return };
+        let shown = &self.caller.history.shown;
+        let before = shown.iter().rev().find(|it| it.batch == batch);
+        let offset = before.map_or(0, |it| it.offset + it.content.len());
+        let path = format!("/api/batches/{batch}/log?attempt=1&lines=500&offset={offset}");
+        let Answer::Ok(part) = self.caller.read(&path) else { return };
+        let content = part["content"].as_str().unwrap_or_default().to_owned();
+        if part["offset"] != offset + content.len() {
+            self.caller.wrong(format!("{SHOWN}: {path} is answered {part}"));
+        }
+        if !content.is_empty() {
+            self.caller.history.shown.push(Shown { batch, attempt: 1, offset, content });
         }
     }
 

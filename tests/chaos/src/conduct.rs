@@ -199,6 +199,7 @@ impl Kind {
                 | Kind::PauseProjector
                 | Kind::PauseApi
                 | Kind::PauseProducers
+                | Kind::PauseLogs
                 | Kind::Cut
         )
     }

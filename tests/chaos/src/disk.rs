@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 
 use crate::command::call;
 
-const SIZE: &str = "size=16m";
+const SIZE: &str = "size=64m";
 const FILLER: &str = "filler";
 
 /// A mounted disk.

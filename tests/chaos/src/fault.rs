@@ -49,6 +49,8 @@ kinds! {
     KillApi => "kill-api", 200..8_000;
     /// SIGKILL to what looks for paths.
     KillProducers => "kill-producers", 200..8_000;
+    /// SIGKILL to a store of logs.
+    KillLogs => "kill-logs", 200..8_000;
     /// SIGSTOP to a dispatcher; the heal is SIGCONT, and what it then writes is late.
     PauseDispatcher => "pause-dispatcher", 2_000..20_000;
     /// SIGSTOP to an executor, for longer than its lease or not; shims and jobs go on.
@@ -59,6 +61,8 @@ kinds! {
     PauseApi => "pause-api", 1_000..14_000;
     /// SIGSTOP to what looks for paths: others would take its part over.
     PauseProducers => "pause-producers", 1_000..14_000;
+    /// SIGSTOP to a store of logs: another one takes its part over, and the heal wakes one that does not know.
+    PauseLogs => "pause-logs", 1_000..14_000;
     /// SIGKILL to the broker.
     BrokerKill => "broker-kill", 500..6_000;
     /// The broker stops in good order, and starts again.

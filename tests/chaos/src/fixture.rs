@@ -28,7 +28,7 @@ const PARTITIONS: u32 = 6;
 pub(crate) const GROUPS: [&str; 2] = ["alpha", "beta"];
 
 /// Name, part, group of an executor, and whether it has a network of its own.
-const ROLES: [(&str, Part, &str, bool); 10] = [
+const ROLES: [(&str, Part, &str, bool); 12] = [
     ("dispatcher-1", Part::Dispatcher, "", false),
     ("dispatcher-2", Part::Dispatcher, "", false),
     ("dispatcher-3", Part::Dispatcher, "", true),
@@ -36,12 +36,14 @@ const ROLES: [(&str, Part, &str, bool); 10] = [
     ("executor-2", Part::Executor, "alpha", false),
     ("executor-3", Part::Executor, "beta", true),
     ("projector", Part::Projector, "", false),
+    ("logs-1", Part::Logs, "", false),
+    ("logs-2", Part::Logs, "", false),
     ("api-1", Part::Api, "", false),
     ("api-2", Part::Api, "", false),
     ("producers", Part::Producers, "", false),
 ];
 /// The executor whose disk can be filled.
-const SMALL_DISK: &str = "executor-1";
+pub(crate) const SMALL_DISK: &str = "executor-1";
 /// The executor that leaves its jobs to its next life when it stops, as on a host; the others end them, as in a container.
 const KEEPS_JOBS: &str = "executor-2";
 
@@ -131,7 +133,7 @@ impl Fixture {
         };
         let open = |service| anyhow::Ok(Link::open(outer, self.services.direct(service)?)?);
         let mut links = BTreeMap::new();
-        if matches!(part, Part::Projector | Part::Api | Part::Producers) {
+        if matches!(part, Part::Projector | Part::Api | Part::Producers | Part::Logs) {
             let link = open(Service::Mariadb)?;
             set("STORE__URL", &format!("mysql://tidemill:tidemill@{}/tidemill", link.address()));
             links.insert("tables", link);
@@ -149,13 +151,26 @@ impl Fixture {
                 set("EXECUTOR__HOST", name);
                 set("EXECUTOR__KEEP_JOBS_ON_STOP", &(name == KEEPS_JOBS).to_string());
                 set("EXECUTOR__LISTEN", &address);
+                // Stores of logs ask it through this one, and so do interfaces.
+                let link = Link::open(LOCAL, SocketAddr::new(inner, port))?;
+                set("EXECUTOR__ADVERTISE", &link.address().to_string());
+                links.insert("output", link);
             }
             Part::Api => {
                 set("API__LISTEN", &address);
+                let stores: Vec<_> = self.of_part(Part::Logs).map(|role| role.address.as_str()).collect();
+                set("API__LOG_STORES", &stores.join(","));
                 set("API__MAX_STREAMS_PER_KEY", &intruder::STREAMS.to_string());
                 set("HTTP__MAX_CONNECTIONS", &intruder::CONNECTIONS.to_string());
                 // Roles keep their connections to each other for longer.
                 set("HTTP__IDLE_TIMEOUT_MS", &intruder::IDLE_MS.to_string());
+            }
+            Part::Logs => {
+                set("LOGS__LISTEN", &address);
+                // One place for all, so that each can go on with what another one has begun.
+                set("LOGS__PLACE", &self.dir.join("kept").to_string_lossy());
+                // Attempts are short here, and are to have several segments all the same.
+                set("LOGS__FLUSH_S", "1");
             }
             Part::Projector | Part::Producers => {}
         }
@@ -181,7 +196,7 @@ impl Fixture {
             self.of_part(part).try_for_each(Role::start)?;
         }
         self.admin(&["bootstrap"])?;
-        self.of_part(Part::Api).try_for_each(Role::start)
+        self.of_part(Part::Logs).chain(self.of_part(Part::Api)).try_for_each(Role::start)
     }
 
     /// Runs an operator's command, beside everyone else and without proxies.
@@ -199,7 +214,7 @@ impl Fixture {
         self.roles.iter().find(|role| role.name == name).ok_or_else(|| anyhow!("there is no {name}"))
     }
 
-    /// A way of one process: `role/log`, `role/tables` or `role/hints`.
+    /// A way of one process, `role/log`, `role/tables` or `role/hints`; or the way to one, `role/output`.
     pub(crate) fn link(&self, target: &str) -> Result<&Link> {
         let (name, service) = target.split_once('/').unwrap_or((target, "log"));
         self.role(name)?.links.get(service).ok_or_else(|| anyhow!("there is no {target}"))
@@ -217,6 +232,7 @@ impl Fixture {
             Kind::KillProjector | Kind::PauseProjector => of(Part::Projector),
             Kind::KillApi | Kind::PauseApi => of(Part::Api),
             Kind::KillProducers | Kind::PauseProducers => of(Part::Producers),
+            Kind::KillLogs | Kind::PauseLogs => of(Part::Logs),
             Kind::BrokerKill | Kind::BrokerRestart | Kind::BrokerPause => vec!["kafka".to_owned()],
             Kind::DatabaseKill | Kind::DatabaseLock => vec!["mariadb".to_owned()],
             Kind::RedisFlush | Kind::RedisKill => vec!["redis".to_owned()],

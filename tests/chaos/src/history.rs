@@ -65,11 +65,26 @@ pub(crate) struct Written {
     pub told: Told,
 }
 
+/// A part of the standard output of an attempt, as a client was given it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Shown {
+    /// Of which batch.
+    pub batch: i64,
+    /// Which attempt of it, from 1.
+    pub attempt: u32,
+    /// The byte that it begins with.
+    pub offset: usize,
+    /// The lines.
+    pub content: String,
+}
+
 /// All that one client did.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct History {
     /// Its writes.
     pub writes: Vec<Written>,
+    /// Parts of logs that it read.
+    pub shown: Vec<Shown>,
     /// Reads with an answer.
     pub reads_ok: u64,
     /// Reads without one.

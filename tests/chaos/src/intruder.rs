@@ -35,8 +35,10 @@ pub(crate) enum Door {
     Interface,
     /// Where an owner is asked.
     Live,
-    /// Where a worker shows logs.
-    Logs,
+    /// Where a worker shows its logs, and ships them.
+    Output,
+    /// Where a store shows logs.
+    Store,
 }
 
 /// Where it is.
@@ -53,7 +55,8 @@ pub(crate) fn targets(fixture: &Fixture) -> Vec<Target> {
         let door = match role.part {
             Part::Api => Door::Interface,
             Part::Dispatcher => Door::Live,
-            Part::Executor => Door::Logs,
+            Part::Executor => Door::Output,
+            Part::Logs => Door::Store,
             Part::Projector | Part::Producers => return None,
         };
         Some(Target { role: role.name.clone(), address: role.address.clone(), door })
@@ -269,7 +272,9 @@ impl Intruder {
     fn post(&mut self, door: Door, length: usize) -> Post {
         let path = match door {
             Door::Live => "/live?shard=1",
-            Door::Logs => "/logs/1/download",
+            Door::Output if self.rng.chance(50) => "/output",
+            Door::Output => "/logs/1/download",
+            Door::Store => "/kept/1/bytes?type=1",
             Door::Interface => self
                 .rng
                 .pick(&[
@@ -302,7 +307,7 @@ impl Intruder {
         let shows_key = !key.is_empty();
         let refused_with_200 =
             matches!(path, "/api/job/submit" | "/api/worker/status") && key.contains(WATCHER);
-        let method = if door == Door::Logs { "GET" } else { "POST" };
+        let method = if matches!(path, "/logs/1/download" | "/kept/1/bytes?type=1") { "GET" } else { "POST" };
         let head = format!(
             "{method} {path} HTTP/1.1\r\nhost: {MARK}\r\ncontent-type: application/json\r\n{key}\
              idempotency-key: {MARK}-{}\r\ncontent-length: {length}\r\n\r\n",

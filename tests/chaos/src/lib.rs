@@ -4,13 +4,14 @@
 //!  seed ─► schedule ─► nemesis ─► processes, services, disks, networks, proxies
 //!     ├──► intruders, guests ─► conduct ─┐
 //!     └──► clients ──► REST ─► history ──┤
-//!                        journal ────────┼─► verdict: checker, comparison, marks on disk, tables, takeovers
-//!               marks of jobs on disk ───┘
+//!                        journal ────────┼─► verdict: checker, comparison, marks on disk, tables, takeovers, logs
+//!               marks of jobs on disk ───┤
+//!                   what stores keep ────┘
 //! ```
 //! Where to start reading: [`run()`], one run from start to verdict; [`Kind`](fault::Kind), what can go wrong;
 //! `fixture`, what runs.
 //!
-//! It must never judge by anything but what clients, journal, tables and disk say; it knows no rule of the engine.
+//! It must never judge by anything but what clients, journal, tables, logs and disk say; it knows no rule of the engine.
 
 mod caller;
 mod client;
@@ -26,9 +27,11 @@ mod history;
 mod intruder;
 mod jobs;
 mod journal;
+mod logs;
 mod nemesis;
 mod network;
 mod prepare;
+mod printed;
 mod proxy;
 mod puller;
 mod recovery;

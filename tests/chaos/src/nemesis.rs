@@ -95,7 +95,8 @@ fn strike(fixture: &Fixture, step: &Step) -> Result<Option<Locked>> {
         | Kind::KillExecutor
         | Kind::KillProjector
         | Kind::KillApi
-        | Kind::KillProducers => {
+        | Kind::KillProducers
+        | Kind::KillLogs => {
             fixture.role(target)?.kill()?;
         }
         Kind::RestartExecutor | Kind::UpgradeExecutor => fixture.role(target)?.leave()?,
@@ -103,7 +104,8 @@ fn strike(fixture: &Fixture, step: &Step) -> Result<Option<Locked>> {
         | Kind::PauseExecutor
         | Kind::PauseProjector
         | Kind::PauseApi
-        | Kind::PauseProducers => {
+        | Kind::PauseProducers
+        | Kind::PauseLogs => {
             fixture.role(target)?.signal(Signal::STOP)?;
         }
         Kind::BrokerKill => services.end(Service::Kafka, Signal::KILL)?,
@@ -132,13 +134,15 @@ fn heal(fixture: &Fixture, step: &Step, held: Option<Locked>) -> Result<()> {
         | Kind::KillProjector
         | Kind::KillApi
         | Kind::KillProducers
+        | Kind::KillLogs
         | Kind::RestartExecutor => fixture.role(target)?.start(),
         Kind::UpgradeExecutor => fixture.role(target)?.start_another_file(),
         Kind::PauseDispatcher
         | Kind::PauseExecutor
         | Kind::PauseProjector
         | Kind::PauseApi
-        | Kind::PauseProducers => fixture.role(target)?.signal(Signal::CONT),
+        | Kind::PauseProducers
+        | Kind::PauseLogs => fixture.role(target)?.signal(Signal::CONT),
         Kind::BrokerKill | Kind::BrokerRestart => services.restart(Service::Kafka),
         Kind::BrokerPause => services.signal(Service::Kafka, Signal::CONT),
         Kind::DatabaseKill => services.restart(Service::Mariadb),

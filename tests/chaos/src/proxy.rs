@@ -1,4 +1,4 @@
-//! A TCP proxy of one process's connections to one service, which can be made to fail.
+//! A TCP proxy of one process's connections to one service, or of all connections to one process, which can be made to fail.
 //!
 //! ```text
 //!  process ── sent ──►  link  ──────────► service

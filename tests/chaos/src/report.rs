@@ -6,6 +6,7 @@ use std::fmt;
 use serde::Serialize;
 
 use crate::conduct::Ends;
+use crate::logs::Logs;
 use crate::nemesis::Struck;
 use crate::takeover::Takeover;
 
@@ -43,6 +44,8 @@ pub struct Report {
     pub batches: BTreeMap<&'static str, u64>,
     /// Attempts that began, as seen on disk.
     pub attempts_on_disk: usize,
+    /// Logs that stores keep of them.
+    pub logs: Logs,
     /// Processes that ended by themselves and were started again.
     pub own_ends: BTreeMap<String, Vec<String>>,
     /// Takeovers after kills of dispatchers.
@@ -91,6 +94,17 @@ impl fmt::Display for Operations {
     }
 }
 
+impl fmt::Display for Logs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { compared, lines, gaps, left_out, in_parts, shown, whole_after_s } = self;
+        write!(
+            f,
+            "{compared} whole after {whole_after_s:.1} s, with {lines} lines; {in_parts} read in parts; "
+        )?;
+        write!(f, "{shown} parts shown before; {gaps} gaps and {left_out} short on the full disk")
+    }
+}
+
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "seed             {}", self.seed)?;
@@ -116,6 +130,7 @@ impl fmt::Display for Report {
         }
         writeln!(f, "batches          {}", list(&self.batches))?;
         writeln!(f, "attempts on disk {}", self.attempts_on_disk)?;
+        writeln!(f, "logs             {}", self.logs)?;
         for (name, ends) in &self.own_ends {
             writeln!(f, "ended by itself  {name}: {}", ends.join("; "))?;
         }

@@ -12,6 +12,9 @@ const PATIENCE: Duration = Duration::from_secs(13);
 const IDLE: Duration = Duration::from_secs(5);
 const CONNECT: Duration = Duration::from_millis(500);
 
+/// The longest answer that is no JSON, bytes.
+const LONGEST: u64 = 64 << 20;
+
 /// What a caller knows after a call.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Answer {
@@ -55,6 +58,22 @@ impl Rest {
     pub(crate) fn get(&self, path: &str) -> Answer {
         let request = self.agent.get(format!("{}{path}", self.server));
         judged(request.header("Authorization", format!("Bearer {}", self.key)).call())
+    }
+
+    /// Reads what is no JSON.
+    ///
+    /// # Errors
+    /// Why there is no answer, or which one it is.
+    pub(crate) fn bytes(&self, path: &str) -> Result<Vec<u8>, String> {
+        let request = self.agent.get(format!("{}{path}", self.server));
+        let answer = request.header("Authorization", format!("Bearer {}", self.key)).call();
+        let mut response = answer.map_err(|error| error.to_string())?;
+        let body = response.body_mut().with_config().limit(LONGEST).read_to_vec();
+        let body = body.map_err(|error| format!("{}: {error}", response.status()))?;
+        match response.status().is_success() {
+            true => Ok(body),
+            false => Err(format!("{}: {}", response.status(), String::from_utf8_lossy(&body))),
+        }
     }
 
     /// Writes, under this name of the request.

@@ -32,6 +32,8 @@ pub(crate) enum Part {
     Api,
     /// Looks for what is waited for.
     Producers,
+    /// Keeps logs of attempts.
+    Logs,
 }
 
 impl Part {
@@ -44,6 +46,7 @@ impl Part {
             Self::Projector => "projector",
             Self::Api => "api",
             Self::Producers => "producers",
+            Self::Logs => "logs",
         }
     }
 }

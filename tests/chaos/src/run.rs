@@ -22,7 +22,7 @@ use crate::puller::{self, Puller};
 use crate::report::Report;
 use crate::role::{Part, Role};
 use crate::verdict::{judge, settle};
-use crate::{guest, jobs, nemesis, recovery, schedule};
+use crate::{guest, jobs, logs, nemesis, recovery, schedule};
 
 /// The numbers of clients of batches, and of those that pull.
 const SUBMITTERS: std::ops::RangeInclusive<u64> = 1..=4;
@@ -143,7 +143,10 @@ fn work(
             Ok(took) => report.drained_s = Some(took.as_secs_f64()),
             Err(why) => report.violations.push(format!("recovered_within_30_s_and_drained: {why}")),
         }
-        histories.into_iter().map(|joined| joined.map_err(|_| anyhow!("a client panicked"))).collect()
+        let histories = histories.into_iter().map(|joined| joined.map_err(|_| anyhow!("a client panicked")));
+        let histories = histories.collect::<Result<Vec<_>>>()?;
+        logs::check(fixture, common, (journal.entries(), &histories), report)?;
+        Ok(histories)
     })
 }
 

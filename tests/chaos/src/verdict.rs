@@ -15,7 +15,7 @@ use crate::journal::Journal;
 use crate::recovery::events;
 use crate::report::{Operations, Report};
 use crate::role::Part;
-use crate::{compare, jobs, takeover, witness};
+use crate::{compare, jobs, logs, takeover, witness};
 
 /// Until the tables, and what is decided, have caught up.
 const SETTLE: Duration = Duration::from_secs(60);
@@ -24,7 +24,7 @@ const SETTLE: Duration = Duration::from_secs(60);
 const GATED: usize = 10;
 
 /// Rules of this run beyond those of the checker.
-const OWN_RULES: [&str; 17] = [
+const OWN_RULES: [&str; 21] = [
     "acknowledged_write_has_its_event",
     "refused_write_has_none",
     "unknown_write_has_none_or_one",
@@ -42,6 +42,10 @@ const OWN_RULES: [&str; 17] = [
     conduct::ANSWERED,
     conduct::CHANGES_NOTHING,
     conduct::SERVED,
+    logs::KEPT,
+    logs::WHOLE,
+    logs::AGREES,
+    logs::SHOWN,
 ];
 
 /// Stops the roles in order, so that every command is decided and the tables have it all.
@@ -58,6 +62,7 @@ pub(crate) fn settle(fixture: &Fixture, journal: &mut Journal, report: &mut Repo
     stop(Part::Executor, report);
     stop(Part::Producers, report);
     stop(Part::Api, report);
+    stop(Part::Logs, report);
     let begun_at = Instant::now();
     loop {
         journal.catch_up()?;

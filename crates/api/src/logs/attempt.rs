@@ -25,6 +25,8 @@ const MORE_OF_LOST_WITHIN_MS: i64 = 10_000;
 /// The log of an attempt, and who may have it.
 pub(crate) struct AttemptLog {
     pub(super) name: LogName,
+    /// Its number in its batch.
+    attempt: u64,
     /// Where the worker that ran it serves logs.
     address: String,
     /// Whether that worker is gone or does not answer its owner.
@@ -71,6 +73,7 @@ impl AttemptLog {
             .map_err(|_| Problem::internal("the row of a worker names a group by what is no name"))?;
         Ok(Self {
             name: LogName { token, group },
+            attempt: attempt.attempt.cast_unsigned(),
             address: newest.address.to_string(),
             is_worker_lost: !matches!(&*newest.state, "live" | "leaving"),
             finished_at: attempt.finished_at,
@@ -87,9 +90,11 @@ impl AttemptLog {
     /// What its worker says of it, where no store has anything.
     pub(super) async fn at_worker(&self, app: &App) -> AtWorker {
         let mut is_silent = true;
-        for stream in [LogStream::Stdout, LogStream::Stderr] {
+        for stream in LogStream::ALL {
             match app.workers.read(&self.address, self.name.token, (stream, 0, 1)).await {
                 Ok(part) => is_silent &= part.is_end && part.offset == 0,
+                // One of an earlier version keeps no notes.
+                Err(problem) if problem.code == GONE && stream == LogStream::Worker => {}
                 Err(problem) if problem.code == GONE => return AtWorker::Nothing,
                 Err(_) => return AtWorker::MayCome,
             }
@@ -97,8 +102,21 @@ impl AttemptLog {
         if is_silent { AtWorker::Silent } else { AtWorker::MayCome }
     }
 
-    /// Lines from a store, or else from the worker, which knows bytes only.
+    /// Lines from a store, or else from the worker, which knows bytes only. Whoever asks for what follows an offset is never sent
+    /// back before it, however much whoever answers has.
     pub(crate) async fn lines(
+        &self,
+        app: &App,
+        stream: LogStream,
+        place: LogPlace,
+        lines: u32,
+    ) -> Result<LogPart, Problem> {
+        let part = self.read_lines(app, stream, place, lines).await?;
+        let part = if let LogPlace::Offset(offset) = place { part.not_before(offset) } else { part };
+        Ok(LogPart { attempt: Some(self.attempt), ..part })
+    }
+
+    async fn read_lines(
         &self,
         app: &App,
         stream: LogStream,

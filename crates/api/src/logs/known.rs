@@ -61,7 +61,7 @@ pub(super) struct KnownStores {
     names: Vec<String>,
     roles: Option<Roles>,
     scheme: &'static str,
-    logs_key: String,
+    internal_key: String,
     timeout: Duration,
     found: Mutex<Option<Found>>,
     /// One looks at a time.
@@ -71,7 +71,7 @@ pub(super) struct KnownStores {
 impl KnownStores {
     pub(super) fn new(
         names: &[String],
-        logs_key: &str,
+        internal_key: &str,
         timeout: Duration,
         roles: Option<&Roles>,
     ) -> Result<Self, Error> {
@@ -79,7 +79,7 @@ impl KnownStores {
             names: names.to_vec(),
             scheme: Peers::new(roles).scheme,
             roles: roles.cloned(),
-            logs_key: logs_key.to_owned(),
+            internal_key: internal_key.to_owned(),
             timeout,
             found: Mutex::new(None),
             looking: Arc::default(),
@@ -180,7 +180,7 @@ impl KnownStores {
 
     async fn parts(&self, store: &Store) -> Option<LogParts> {
         let url = format!("{}://{}/parts", self.scheme, store.name);
-        let request = store.client.get(url).bearer_auth(&self.logs_key);
+        let request = store.client.get(url).bearer_auth(&self.internal_key);
         let sent = request.timeout(self.timeout.min(LOOKS_WITHIN)).send().await;
         let read = async { sent?.error_for_status()?.json().await };
         let read: Result<LogParts, reqwest::Error> = read.await;

@@ -9,6 +9,7 @@
 //! somebody reads, and not else.
 
 mod attempt;
+mod event_id;
 mod known;
 mod stores;
 mod tail;
@@ -18,9 +19,10 @@ use serde::{Deserialize, Serialize};
 use tidemill_model::{LogLines, LogStream};
 
 pub(crate) use attempt::{AttemptLog, GONE, read_batch};
+pub(crate) use event_id::EventId;
 pub(crate) use known::MAX_NAMES;
 pub(crate) use stores::{Search, Stores};
-pub(crate) use tail::{EventId, Tail, TailFrom};
+pub(crate) use tail::{Tail, TailFrom};
 
 use crate::parameter::{Readable, Rule};
 
@@ -39,7 +41,11 @@ impl Readable for LogStream {
 /// A part of a log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LogPart {
-    /// Whole lines, except where the last one has no end yet. Bytes that are not UTF-8 are shown as U+FFFD.
+    /// The attempt that it is of, as `attempt` names it; absent where the batch has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempt: Option<u64>,
+    /// Whole lines, except where one is longer than 1 MiB, which comes in parts, or the last one has no end yet. At most 1 MiB
+    /// of the log. Bytes that are not UTF-8 are shown as U+FFFD.
     pub content: String,
     /// The byte that it begins with; absent where the worker itself has answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -56,12 +62,20 @@ pub struct LogPart {
 impl LogPart {
     /// Of a batch that has no attempt.
     pub(crate) fn empty(offset: u64, is_end: bool) -> Self {
-        Self { content: String::new(), begin: None, line: None, offset, is_end }
+        Self { attempt: None, content: String::new(), begin: None, line: None, offset, is_end }
+    }
+
+    /// Without anything, where it ends before this offset: whoever has less of the log has nothing to add.
+    fn not_before(self, offset: u64) -> Self {
+        if self.offset >= offset {
+            return self;
+        }
+        Self { content: String::new(), begin: self.begin.map(|_| offset), offset, ..self }
     }
 }
 
 impl From<LogLines> for LogPart {
     fn from(LogLines { content, begin, line, offset, is_end }: LogLines) -> Self {
-        Self { content, begin: Some(begin), line: Some(line), offset, is_end }
+        Self { attempt: None, content, begin: Some(begin), line: Some(line), offset, is_end }
     }
 }

@@ -71,8 +71,8 @@ impl Stores {
             return Ok(None);
         }
         let timeout = Duration::from_millis(config.peer_timeout_ms);
-        let known = KnownStores::new(&config.log_stores, &config.logs_key, timeout, roles)?;
-        Ok(Some(Self { known: Arc::new(known), secret: LogsSecret::of(&config.logs_key), timeout }))
+        let known = KnownStores::new(&config.log_stores, &config.internal_key, timeout, roles)?;
+        Ok(Some(Self { known: Arc::new(known), secret: LogsSecret::of(&config.internal_key), timeout }))
     }
 
     /// Which store has the attempts of this shard, as far as that is known.

@@ -1,8 +1,6 @@
 //! Follows the log of a batch, attempt after attempt (LOG-2).
 
 use std::collections::VecDeque;
-use std::fmt;
-use std::str::FromStr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -13,10 +11,10 @@ use tidemill_store::rows::AttemptRow;
 use tokio::sync::watch::error::RecvError;
 
 use super::attempt::{AtWorker, AttemptLog, read_batch, stores};
+use super::event_id::EventId;
 use super::stores::Kept;
 use crate::Problem;
 use crate::app::App;
-use crate::parameter::read;
 use crate::standing::Standing;
 use crate::turns::Turn;
 use crate::view::batch_state;
@@ -27,38 +25,11 @@ const PAUSE: Duration = Duration::from_millis(500);
 const LOOKS_EVERY: Duration = Duration::from_secs(1);
 /// An answer without anything that came sooner was not waited for.
 const AT_ONCE: Duration = Duration::from_millis(100);
-
-/// The id of an event: all that came up to there has been told.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct EventId {
-    pub(crate) attempt: u64,
-    pub(crate) offsets: LogOffsets,
-}
-
-impl fmt::Display for EventId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let LogOffsets { stdout, stderr, worker } = self.offsets;
-        write!(f, "{}.{stdout}.{stderr}.{worker}", self.attempt)
-    }
-}
-
-impl FromStr for EventId {
-    type Err = ();
-
-    fn from_str(text: &str) -> Result<Self, ()> {
-        let numbers: Option<Vec<u64>> = text.split('.').map(read).collect();
-        // No file is longer than the largest offset of a file system.
-        match numbers.as_deref() {
-            Some(&[attempt, stdout, stderr, worker])
-                if attempt > 0
-                    && [stdout, stderr, worker].iter().all(|offset| i64::try_from(*offset).is_ok()) =>
-            {
-                Ok(Self { attempt, offsets: LogOffsets { stdout, stderr, worker } })
-            }
-            _ => Err(()),
-        }
-    }
-}
+/// Where the attempt has ended and nobody answers for its log, that is asked for again for so long.
+const ASKS_FOR: Duration = Duration::from_secs(10);
+/// After so many chunks of other streams, or so long where there are any, a reader is told how far they have come.
+const PROGRESS_CHUNKS: u32 = 1_000;
+const PROGRESS_EVERY: Duration = Duration::from_secs(5);
 
 /// Where to begin.
 pub(crate) enum TailFrom {
@@ -95,6 +66,10 @@ struct End {
     result: Option<String>,
 }
 
+/// What comes next will begin there.
+#[derive(Serialize)]
+struct Progress {}
+
 /// An attempt that is followed.
 struct Followed {
     attempt: u64,
@@ -115,6 +90,17 @@ impl At {
     }
 }
 
+/// What stores know of the log of an attempt.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Known {
+    /// They keep some of it.
+    Some,
+    /// They keep nothing of it.
+    Nothing,
+    /// One that may keep it does not answer, or cannot read it.
+    Nobody,
+}
+
 /// What came of a question.
 enum Heard {
     Answer(Kept<LogChunks>),
@@ -133,6 +119,12 @@ pub(crate) struct Tail {
     at: At,
     /// Not sent yet.
     ready: VecDeque<Event>,
+    /// When the reader was told last how far it has come.
+    told_at: Instant,
+    /// Chunks that came since then, and were not for it.
+    left_out: u32,
+    /// Since when nobody answers for the log.
+    unanswered: Option<Instant>,
     _open: Turn,
 }
 
@@ -149,8 +141,19 @@ impl Tail {
         open: Turn,
     ) -> Result<Self, Problem> {
         stores(&app)?;
-        let (at, ready) = (At::Over, VecDeque::new());
-        let mut tail = Self { app, standing, batch, group, stream, at, ready, _open: open };
+        let mut tail = Self {
+            app,
+            standing,
+            batch,
+            group,
+            stream,
+            at: At::Over,
+            ready: VecDeque::new(),
+            told_at: Instant::now(),
+            left_out: 0,
+            unanswered: None,
+            _open: open,
+        };
         tail.at = match from {
             TailFrom::After(attempt) => At::After(attempt, None),
             TailFrom::EndOf(row) => {
@@ -257,7 +260,10 @@ impl Tail {
 
     fn tell(&mut self, kind: &str, id: Option<EventId>, said: &impl Serialize) {
         let event = match id {
-            Some(id) => Event::default().id(id.to_string()),
+            Some(id) => {
+                (self.told_at, self.left_out) = (Instant::now(), 0);
+                Event::default().id(id.to_string())
+            }
             None => Event::default(),
         };
         let json = serde_json::to_string(said).expect("plain data");
@@ -269,7 +275,7 @@ impl Tail {
         let At::In(Followed { attempt, log, offsets }) = &self.at else { return Some(()) };
         let (attempt, log, offsets) = (*attempt, Arc::clone(log), *offsets);
         let asked_at = Instant::now();
-        let (is_kept, is_empty) = match self.ask(&log, offsets).await? {
+        let (known, is_empty) = match self.ask(&log, offsets).await? {
             Heard::Answer(Ok(Some(chunks))) => {
                 let (is_end, is_empty) = (chunks.is_end, chunks.chunks.is_empty());
                 let is_cut = is_end && chunks.is_cut;
@@ -281,18 +287,19 @@ impl Tail {
                     true => At::behind(EventId { attempt, offsets }),
                     false => At::In(Followed { attempt, log, offsets }),
                 };
-                (true, is_empty && !is_end)
+                (Known::Some, is_empty && !is_end)
             }
-            Heard::Answer(Ok(None)) => (false, true),
+            Heard::Answer(Ok(None)) => (Known::Nothing, true),
             Heard::Answer(Err(problem)) => {
-                self.later(&problem).await;
-                return Some(());
+                tracing::debug!(batch = %self.batch, "a tail waits: {}", problem.detail);
+                (Known::Nobody, true)
             }
             Heard::Nothing => return Some(()),
         };
+        self.unanswered = (known == Known::Nobody).then(|| self.unanswered.unwrap_or(asked_at));
         if is_empty
-            && !self.goes_on(EventId { attempt, offsets }, is_kept).await
-            && asked_at.elapsed() < AT_ONCE
+            && !self.goes_on(EventId { attempt, offsets }, known).await
+            && (known == Known::Nobody || asked_at.elapsed() < AT_ONCE)
         {
             self.nap().await;
         }
@@ -333,54 +340,45 @@ impl Tail {
             *id.offsets.of(chunk.stream) = end;
             if self.stream.is_none_or(|stream| stream == chunk.stream) {
                 self.tell("chunk", Some(id), &Chunk { attempt: id.attempt, chunk: &chunk });
+                continue;
             }
+            self.left_out += 1;
+            if self.left_out >= PROGRESS_CHUNKS {
+                self.tell("progress", Some(id), &Progress {});
+            }
+        }
+        if self.left_out > 0 && self.told_at.elapsed() >= PROGRESS_EVERY {
+            self.tell("progress", Some(id), &Progress {});
+        }
+        // A store that has less than the reader was told sends nobody back.
+        for stream in LogStream::ALL {
+            let (told, end) = (*id.offsets.of(stream), answer.offsets.of(stream));
+            *end = told.max(*end);
         }
         answer.offsets
     }
 
     /// There is nothing more at the moment. Where nothing more is to be expected, says so and goes on to the next attempt.
-    async fn goes_on(&mut self, id: EventId, is_kept: bool) -> bool {
+    async fn goes_on(&mut self, id: EventId, known: Known) -> bool {
         let Ok((_, attempts)) = read_batch(&self.app, self.batch).await else { return false };
         let row = attempts.iter().find(|row| row.attempt.cast_unsigned() == id.attempt);
         let Some(row) = row.filter(|row| row.finished_at.is_some()) else { return false };
         let Ok(log) = AttemptLog::of(&self.app, row).await else { return false };
+        // Of what was told already, the worker does not say that it was nothing.
+        let is_kept = known == Known::Some || id.offsets != LogOffsets::default();
         let at_worker = if is_kept { AtWorker::MayCome } else { log.at_worker(&self.app).await };
+        let may_answer = self.unanswered.is_some_and(|since| since.elapsed() < ASKS_FOR);
         let incomplete = Incomplete { attempt: id.attempt };
         match at_worker {
             AtWorker::Silent => {}
-            AtWorker::Nothing => self.tell("gone", Some(id), &incomplete),
-            AtWorker::MayCome if log.is_given_up() => self.tell("cut", Some(id), &incomplete),
-            AtWorker::MayCome => return false,
+            AtWorker::Nothing if known == Known::Nothing => self.tell("gone", Some(id), &incomplete),
+            AtWorker::Nothing | AtWorker::MayCome if log.is_given_up() && !may_answer => {
+                self.tell("cut", Some(id), &incomplete);
+            }
+            AtWorker::Nothing | AtWorker::MayCome => return false,
         }
+        self.unanswered = None;
         self.at = At::behind(id);
         true
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// LOG-2: an id is read back as it was written, and nothing else is one.
-    #[test]
-    fn ids_of_events_are_four_numbers() {
-        let offsets = LogOffsets { stdout: 7, stderr: 0, worker: 1 << 40 };
-        let id = EventId { attempt: 3, offsets };
-        assert_eq!(id.to_string(), "3.7.0.1099511627776");
-        assert_eq!(id.to_string().parse(), Ok(id));
-        let bad = [
-            "",
-            "1",
-            "1.2.3",
-            "1.2.3.4.5",
-            "0.1.2.3",
-            "1.-2.3.4",
-            "1.+2.3.4",
-            "1.2.3.x",
-            "1.2.3.9223372036854775808",
-        ];
-        for text in bad {
-            assert!(text.parse::<EventId>().is_err(), "{text}");
-        }
     }
 }

@@ -42,7 +42,7 @@ pub(super) const LINE: Asked<u64> =
 pub(super) const LAST: Asked<u64> =
     Asked::number("last", "From so many lines before the end on; in place of `offset`.", 1, u64::MAX);
 pub(crate) const LINES: Asked<u64> =
-    Asked::number("lines", "Lines at most, 1 to 10000; default 100, or `last`.", 1, MAX_LINES);
+    Asked::number("lines", "Lines at most, 1 to 10000, and 1 MiB; default 100, or `last`.", 1, MAX_LINES);
 pub(super) const ATTEMPT: Asked<u64> =
     Asked::number("attempt", "Which attempt, from 1; absent: the newest.", 1, u64::MAX);
 pub(super) const TEXT: Asked<String> =

@@ -103,10 +103,9 @@ async fn part(
                 return Ok(Part { log: part.content, offset: begin | part.offset.min(within), is_end });
             }
             // Nothing is kept of it, or it was on a host that is lost.
-            (Err(problem), Some(next))
-                if problem.code == GONE || (problem.code == WORKER_UNREACHABLE && log.is_given_up()) =>
-            {
-                offset = next;
+            (Err(problem), Some(next)) if is_missing(&problem, &log) => offset = next,
+            (Err(problem), None) if has_finished && is_missing(&problem, &log) => {
+                return Ok(Part { log: String::new(), offset: begin | byte.min(within), is_end: true });
             }
             // It has not begun to print.
             (Err(problem), None) if problem.code == GONE && attempt.finished_at.is_none() => {
@@ -117,6 +116,11 @@ async fn part(
     }
     let is_end = has_finished && due.peek().is_none();
     Ok(Part { log: String::new(), offset, is_end })
+}
+
+/// Whether nobody has the log of an attempt any more.
+fn is_missing(problem: &Problem, log: &AttemptLog) -> bool {
+    problem.code == GONE || (problem.code == WORKER_UNREACHABLE && log.is_given_up())
 }
 
 /// What was found, where the tables have it.

@@ -12,9 +12,12 @@ use tidemill_model::{BatchId, BatchState, GroupName, LiveAnswer, LiveQuery, LogS
 use tidemill_store::rows::{AttemptRow, BatchRow, WorkerRow};
 
 use crate::fixture::{Fixture, answers_done, send};
-use crate::log_store::{FakeStore, LOGS_KEY};
+use crate::log_store::{FakeStore, INTERNAL_KEY};
 use crate::owner::OFFSET;
 use crate::rows::{SECRET, Writer, attempt, batch, key, worker};
+
+/// The secret of interfaces and workers, which stores do not take.
+const LOGS_KEY: &str = "for-logs";
 
 /// Not UTF-8, with a control sequence and a zero.
 const BYTES: &[u8] = b"one\xff\xfe\n\x1b[2Jtwo\0\r\nthree";
@@ -25,7 +28,12 @@ pub(crate) const PARTITION: u32 = 1;
 /// An interface that knows these stores, and whose batch 2 has attempts as said.
 pub(crate) async fn fixture(stores: &[&FakeStore]) -> Fixture {
     let log_stores = stores.iter().map(|store| store.address.clone()).collect();
-    let config = Config { logs_key: LOGS_KEY.to_owned(), log_stores, ..Config::default() };
+    let config = Config {
+        logs_key: LOGS_KEY.to_owned(),
+        internal_key: INTERNAL_KEY.to_owned(),
+        log_stores,
+        ..Config::default()
+    };
     let newest = BatchId(batch(2, 2).id);
     let answers = move |_, query: LiveQuery| match query {
         LiveQuery::NewestBatch { .. } => {
@@ -52,23 +60,38 @@ pub(crate) fn token(number: i64) -> Token {
     Token(attempt_of_2(number, None).id)
 }
 
-/// An attempt of batch 2 that has printed nothing.
+/// An attempt of batch 2 that has printed nothing; its worker is asked as one that keeps no notes of attempts.
 pub(crate) const SILENT: i64 = 9;
 
-/// A worker that has the log of the attempt of batch 1, which knows ranges, and of the silent one of batch 2.
+/// An attempt of batch 2 that has printed nothing, of which its worker says something.
+pub(crate) const NOTED: i64 = 8;
+
+/// A worker that has the log of the attempt of batch 1, without notes, which knows ranges, and of the silent ones of batch 2.
 async fn worker_at_work() -> String {
     let nothing = || (StatusCode::NOT_FOUND, axum::Json(json!({"code": "no_log"}))).into_response();
+    let wrong_stream = || (StatusCode::BAD_REQUEST, axum::Json(json!({"code": "bad_query"}))).into_response();
     let part = move |Path(token): Path<i64>, RawQuery(query): RawQuery| async move {
-        if token == self::token(SILENT).0 {
+        let query = query.unwrap();
+        let is_of_notes = query.starts_with("type=3&");
+        if is_of_notes && token == self::token(NOTED).0 {
+            return axum::Json(json!({"content": "killed\n", "offset": 7, "is_end": true})).into_response();
+        }
+        if is_of_notes && token != self::token(NOTED).0 {
+            return wrong_stream();
+        }
+        if [SILENT, NOTED].iter().any(|number| token == self::token(*number).0) {
             return axum::Json(json!({"content": "", "offset": 0, "is_end": true})).into_response();
         }
         if token != attempt().id {
             return nothing();
         }
-        let content = format!("worker: {}\n", query.unwrap());
+        let content = format!("worker: {query}\n");
         axum::Json(json!({"content": content, "offset": 40, "is_end": true})).into_response()
     };
-    let whole = move |Path(token): Path<i64>, headers: HeaderMap| async move {
+    let whole = move |Path(token): Path<i64>, RawQuery(query): RawQuery, headers: HeaderMap| async move {
+        if query.unwrap() == "type=3" {
+            return wrong_stream();
+        }
         if token != attempt().id {
             return nothing();
         }
@@ -111,7 +134,7 @@ async fn store_of_1() -> FakeStore {
 async fn lines_come_from_the_store_by_byte_line_and_from_the_end() {
     let store = store_of_1().await;
     let fixture = fixture(&[&store]).await;
-    let part = |content: &str, begin: u64, line: u64, offset: u64, is_end: bool| json!({"content": content, "begin": begin, "line": line, "offset": offset, "is_end": is_end});
+    let part = |content: &str, begin: u64, line: u64, offset: u64, is_end: bool| json!({"attempt": 1, "content": content, "begin": begin, "line": line, "offset": offset, "is_end": is_end});
     for (query, wanted) in [
         ("", part("a\nb\nc\n", 0, 1, 6, true)),
         ("?offset=2&lines=1", part("b\n", 2, 2, 4, false)),
@@ -325,7 +348,12 @@ async fn store_is_found_by_its_name() {
     let store = store_of_1().await;
     let port = store.address.rsplit_once(':').unwrap().1;
     let log_stores = vec![format!("localhost:{port}")];
-    let config = Config { logs_key: LOGS_KEY.to_owned(), log_stores, ..Config::default() };
+    let config = Config {
+        logs_key: LOGS_KEY.to_owned(),
+        internal_key: INTERNAL_KEY.to_owned(),
+        log_stores,
+        ..Config::default()
+    };
     let fixture = Fixture::with(config, answers_done(), Box::new(|_, _| Ok(LiveAnswer::NotFound))).await;
     let attempts = vec![attempt_of_2(1, None)];
     Writer::new(&*fixture.tables).rows(attempts).commit(OFFSET + 1);
@@ -338,12 +366,68 @@ async fn store_is_found_by_its_name() {
 async fn without_stores_workers_are_asked() {
     let fixture = fixture(&[]).await;
     let part = send(fixture.get(&log_of_1("?offset=7&lines=3"))).await.body;
-    assert_eq!(part, json!({"content": "worker: type=1&offset=7&lines=3\n", "offset": 40, "is_end": true}));
+    let content = "worker: type=1&offset=7&lines=3\n";
+    assert_eq!(part, json!({"attempt": 1, "content": content, "offset": 40, "is_end": true}));
     for call in ["?line=1", "?last=1", "/summary", "/search?text=a", "/tail", "/tail?from=end"] {
         let answered = send(fixture.get(&log_of_1(call))).await;
         assert_eq!(answered.code(), (503, "no_log_store"), "{call}");
         assert!(answered.body["detail"].as_str().unwrap().contains("api.log_stores"), "{answered:?}");
     }
+}
+
+/// LOG-2: a worker of a version that keeps no notes of attempts has none.
+#[tokio::test]
+async fn worker_without_notes_has_none() {
+    let store = FakeStore::start(&[PARTITION]).await;
+    for stores in [vec![], vec![&store]] {
+        let fixture = fixture(&stores).await;
+        for call in ["?type=3", "/download?type=3"] {
+            assert_eq!(send(fixture.get(&log_of_1(call))).await.code(), (404, "no_log"), "{call}");
+        }
+    }
+}
+
+/// LOG-2: a store that has less than somebody has read sends nobody back.
+#[tokio::test]
+async fn offset_beyond_what_is_kept_stays_as_it_was_asked() {
+    let store = FakeStore::start(&[PARTITION]).await;
+    let fixture = fixture(&[&store]).await;
+    store.keep(token(1), LogStream::Stdout, b"a\nb\n");
+    Writer::new(&*fixture.tables).rows(vec![attempt_of_2(1, None)]).commit(OFFSET + 2);
+    let part = send(fixture.get(&log_of(&batch(2, 2), "?offset=100"))).await.body;
+    let wanted =
+        json!({"attempt": 1, "content": "", "begin": 100, "line": 3, "offset": 100, "is_end": false});
+    assert_eq!(part, wanted);
+    assert_eq!(log_of_job(&fixture, Some(100), 1).await, (String::new(), 100, false));
+}
+
+/// API-2, LOG-2: a batch that has finished has an end, also where nobody has the log of its last attempt, or its host is gone.
+#[tokio::test]
+async fn job_call_ends_with_a_batch_whose_last_attempt_left_nothing() {
+    let store = FakeStore::start(&[PARTITION]).await;
+    let fixture = fixture(&[&store]).await;
+    let mut finished = batch(2, 3);
+    finished.attempt = 2;
+    let on_a_lost_host = AttemptRow { worker_id: "w9".into(), ..attempt_of_2(1, Some(1)) };
+    Writer::new(&*fixture.tables)
+        .rows(vec![WorkerRow { id: "w9".into(), ..worker("127.0.0.1:9") }])
+        .rows(vec![finished])
+        .rows(vec![on_a_lost_host])
+        .commit(OFFSET + 2);
+    assert_eq!(log_of_job(&fixture, None, 1).await, (String::new(), 0, true));
+    assert_eq!(log_of_job(&fixture, Some(7), 1).await, (String::new(), 7, true));
+    Writer::new(&*fixture.tables).rows(vec![attempt_of_2(2, Some(1))]).commit(OFFSET + 3);
+    assert_eq!(log_of_job(&fixture, Some(7), 1).await, (String::new(), 1 << 40, true));
+}
+
+/// What the job call says of stdout: its lines, where to go on, and whether it has ended.
+async fn log_of_job(fixture: &Fixture, offset: Option<i64>, lines: u32) -> (String, i64, bool) {
+    let offset = offset.map(|offset| format!("&offset={offset}")).unwrap_or_default();
+    let path = format!("/api/log?app_name=viewer&app_key={SECRET}&job_id=4096&type=1&lines={lines}{offset}");
+    let answered = send(fixture.open(Method::GET, &path)).await;
+    assert_eq!(answered.status, 200, "{answered:?}");
+    let body = answered.body;
+    (body["log"].as_str().unwrap().to_owned(), body["offset"].as_i64().unwrap(), body["is_end"] == true)
 }
 
 /// API-2, LOG-2: whoever passes back the offset reads one attempt after the other, skips nothing, and is told the end once.
@@ -360,14 +444,7 @@ async fn offsets_of_the_job_call_lead_over_a_retry() {
     // Of the second nothing is kept, and the third has printed nothing.
     store.keep(token(3), LogStream::Worker, b"it was killed\n");
     store.end(token(3));
-    let read = async |offset: Option<i64>| {
-        let offset = offset.map(|offset| format!("&offset={offset}")).unwrap_or_default();
-        let path = format!("/api/log?app_name=viewer&app_key={SECRET}&job_id=4096&type=1&lines=1{offset}");
-        let answered = send(fixture.open(Method::GET, &path)).await;
-        assert_eq!(answered.status, 200, "{answered:?}");
-        let body = answered.body;
-        (body["log"].as_str().unwrap().to_owned(), body["offset"].as_i64().unwrap(), body["is_end"] == true)
-    };
+    let read = async |offset: Option<i64>| log_of_job(&fixture, offset, 1).await;
     let begin = |attempt: i64| (attempt - 1) << 40;
     assert_eq!(read(None).await, ("a\n".to_owned(), 2, false));
     assert_eq!(read(Some(2)).await, ("b\n".to_owned(), begin(2), false));

@@ -18,14 +18,15 @@ use tidemill_seal::{LogsSecret, Ticket};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
-/// The secret of interfaces, workers and stores.
-pub(crate) const LOGS_KEY: &str = "for-logs";
+/// The secret of interfaces and stores.
+pub(crate) const INTERNAL_KEY: &str = "between-the-roles";
 
 #[derive(Default)]
 struct KeptLog {
     /// As they came.
     pieces: Vec<(LogStream, Vec<u8>)>,
     is_end: bool,
+    is_cut: bool,
 }
 
 impl KeptLog {
@@ -61,7 +62,7 @@ impl FakeStore {
     /// It has these of two partitions.
     pub(crate) async fn start(mine: &[u32]) -> Self {
         let store = Arc::new(Store {
-            secret: LogsSecret::of(LOGS_KEY),
+            secret: LogsSecret::of(INTERNAL_KEY),
             parts: Mutex::new(LogParts { mine: mine.to_vec(), count: 2 }),
             logs: Mutex::default(),
             asked: Mutex::default(),
@@ -91,6 +92,12 @@ impl FakeStore {
     pub(crate) fn end(&self, token: Token) {
         self.store.logs.lock().unwrap().entry(token).or_default().is_end = true;
         self.store.grown.notify_waiters();
+    }
+
+    /// Its worker lost the rest.
+    pub(crate) fn cut(&self, token: Token) {
+        self.store.logs.lock().unwrap().entry(token).or_default().is_cut = true;
+        self.end(token);
     }
 
     pub(crate) fn has(&self, mine: &[u32]) {
@@ -163,7 +170,7 @@ fn said(what: &str, query: &Asked) -> String {
 }
 
 async fn parts(State(store): State<Arc<Store>>, headers: HeaderMap) -> Response {
-    if Store::bearer(&headers) != LOGS_KEY {
+    if Store::bearer(&headers) != INTERNAL_KEY {
         return Refused(StatusCode::UNAUTHORIZED, "wrong_key").into_response();
     }
     Json(store.parts.lock().unwrap().clone()).into_response()
@@ -292,5 +299,6 @@ fn chunks_of(store: &Store, token: Token, mut from: LogOffsets) -> LogChunks {
         chunks.push(LogChunk { stream, offset, at: Timestamp::UNIX_EPOCH, content });
         *from.of(stream) = *seen.of(stream);
     }
-    LogChunks { chunks, offsets: from, is_end: logs[&token].is_end, is_cut: false }
+    let KeptLog { is_end, is_cut, .. } = logs[&token];
+    LogChunks { chunks, offsets: from, is_end, is_cut }
 }

@@ -8,7 +8,7 @@ use tidemill_model::LogStream;
 use tidemill_store::rows::{AttemptRow, BatchRow};
 
 use crate::fixture::{Fixture, send};
-use crate::log_reads::{PARTITION, SILENT, attempt_of_2, fixture, log_of, token};
+use crate::log_reads::{NOTED, PARTITION, SILENT, attempt_of_2, fixture, log_of, token};
 use crate::log_store::FakeStore;
 use crate::owner::OFFSET;
 use crate::rows::{Writer, batch, key};
@@ -213,6 +213,96 @@ async fn tail_passes_over_an_attempt_that_was_silent() {
         told("10.2.0.0", "end", json!({"result": "success"})),
     ];
     assert_eq!(told_of, wanted);
+}
+
+/// LOG-2: what its worker says of an attempt that has printed nothing is missed where no store has it.
+#[tokio::test]
+async fn tail_misses_the_notes_of_a_silent_attempt() {
+    let store = FakeStore::start(&[PARTITION]).await;
+    let fixture = fixture(&[&store]).await;
+    write(&fixture, 2, batch(2, 3), vec![attempt_of_2(NOTED, Some(1))]);
+    let told_of = Tail::open(tail_of_2(&fixture, "")).await.all().await;
+    assert_eq!(told_of[1], told("8.0.0.0", "cut", json!({"attempt": NOTED})), "{told_of:?}");
+}
+
+/// LOG-1: a log that its store has ended without its rest is told as one.
+#[tokio::test]
+async fn tail_says_where_a_store_has_cut_a_log() {
+    let store = FakeStore::start(&[PARTITION]).await;
+    let fixture = fixture(&[&store]).await;
+    store.keep(token(1), LogStream::Stdout, b"half\n");
+    store.cut(token(1));
+    write(&fixture, 2, batch(2, 3), vec![attempt_of_2(1, None)]);
+    let wanted = [
+        begins("1.0.0.0", 1),
+        chunk("1.5.0.0", 1, "stdout", 0, "half\n"),
+        told("1.5.0.0", "cut", json!({"attempt": 1})),
+        told("1.5.0.0", "end", json!({"result": "success"})),
+    ];
+    assert_eq!(Tail::open(tail_of_2(&fixture, "")).await.all().await, wanted);
+}
+
+/// LOG-2: stores that do not answer, or cannot read a log, do not hold a tail up for ever: after a while it says what is missing. An
+/// attempt that printed nothing is passed over at once.
+#[tokio::test]
+async fn tail_ends_though_a_store_does_not_answer() {
+    let with_a_dead_one = async {
+        let (store, dead) = (FakeStore::start(&[PARTITION]).await, FakeStore::start(&[]).await);
+        let fixture = fixture(&[&store, &dead]).await;
+        drop(dead);
+        let attempts = [SILENT, 10, 11].map(|number| attempt_of_2(number, Some(1)));
+        write(&fixture, 2, batch(2, 3), attempts.to_vec());
+        store.keep(token(11), LogStream::Stdout, b"b\n");
+        store.end(token(11));
+        let begun = Instant::now();
+        let mut tail = Tail::open(tail_of_2(&fixture, "?attempt=1")).await;
+        assert_eq!(tail.next().await.unwrap(), begins("9.0.0.0", SILENT));
+        assert_eq!(tail.next().await.unwrap(), begins("10.0.0.0", 10));
+        assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+        let wanted = [
+            told("10.0.0.0", "cut", json!({"attempt": 10})),
+            begins("11.0.0.0", 11),
+            chunk("11.2.0.0", 11, "stdout", 0, "b\n"),
+            told("11.2.0.0", "end", json!({"result": "success"})),
+        ];
+        assert_eq!(tail.all().await, wanted);
+    };
+    let with_a_damaged_one = async {
+        let store = FakeStore::start(&[PARTITION]).await;
+        let fixture = fixture(&[&store]).await;
+        store.keep(token(1), LogStream::Stdout, b"a\n");
+        store.fails(true);
+        write(&fixture, 2, batch(2, 3), vec![attempt_of_2(1, Some(1))]);
+        let wanted = [
+            begins("1.0.0.0", 1),
+            told("1.0.0.0", "cut", json!({"attempt": 1})),
+            told("1.0.0.0", "end", json!({"result": "success"})),
+        ];
+        assert_eq!(Tail::open(tail_of_2(&fixture, "")).await.all().await, wanted);
+    };
+    let both = async { tokio::join!(with_a_dead_one, with_a_damaged_one) };
+    tokio::time::timeout(Duration::from_secs(60), both).await.expect("both tails end");
+}
+
+/// LOG-2: a reader of one stream is told how far it has come in the others, too, and need not read them again.
+#[tokio::test]
+async fn tail_of_one_stream_tells_how_far_it_has_come() {
+    let store = FakeStore::start(&[PARTITION]).await;
+    let fixture = fixture(&[&store]).await;
+    (0..2_500).for_each(|_| store.keep(token(1), LogStream::Stdout, b"a\n"));
+    store.end(token(1));
+    write(&fixture, 2, batch(2, 3), vec![attempt_of_2(1, Some(1))]);
+    let wanted = [
+        begins("1.0.0.0", 1),
+        told("1.2000.0.0", "progress", json!({})),
+        told("1.4000.0.0", "progress", json!({})),
+        told("1.5000.0.0", "end", json!({"result": "success"})),
+    ];
+    assert_eq!(Tail::open(tail_of_2(&fixture, "?type=stderr")).await.all().await, wanted);
+    let again = tail_of_2(&fixture, "?type=stderr").header("Last-Event-ID", "1.4000.0.0");
+    assert_eq!(Tail::open(again).await.all().await, wanted[3..]);
+    let asked = store.asked();
+    assert_eq!(asked.last().unwrap(), "chunks stderr=0 stdout=4000 wait_ms=5000 worker=0");
 }
 
 /// LOG-1: a tail goes on with the store that took the partition, and waits for one that does not answer.

@@ -60,7 +60,7 @@ async fn a_part_comes_from_the_worker_with_the_clusters_key() {
     let path = format!("/api/batches/{}/log?type=2&offset=7&lines=3", batch(1, 3).id);
     let answered = send(fixture.get(&path)).await;
     let content = format!("{} type=2&offset=7&lines=3 Bearer for-logs\n", attempt().id);
-    assert_eq!(answered.body, json!({"content": content, "offset": 40, "is_end": true}));
+    assert_eq!(answered.body, json!({"attempt": 1, "content": content, "offset": 40, "is_end": true}));
 }
 
 #[tokio::test]

@@ -24,7 +24,9 @@ use crate::server::Query;
 /// Between two looks at a log that grows, where the server has no store of logs.
 const FOLLOW_PAUSE: Duration = Duration::from_millis(300);
 /// Lines of one look.
-const LOG_LINES: u32 = 1000;
+const LOG_LINES: usize = 1000;
+/// Bytes of a look that had room for more: half of what it may have.
+const SHORT_PAGE: usize = 512 << 10;
 /// Bytes of a download that are written at once.
 const PIECE: usize = 64 << 10;
 
@@ -47,7 +49,11 @@ fn path(args: &LogsArgs, what: &str) -> String {
 }
 
 fn attempt<'q>(args: &LogsArgs) -> Query<'q> {
-    args.attempt.map(|attempt| ("attempt", attempt.to_string())).into_iter().collect()
+    args.attempt.map(|attempt| attempt_of(attempt.into())).unwrap_or_default()
+}
+
+fn attempt_of<'q>(number: u64) -> Query<'q> {
+    vec![("attempt", number.to_string())]
 }
 
 /// Lines, from the beginning or a place, up to the present end; with `-f` up to the end of the attempt.
@@ -57,11 +63,14 @@ fn lines(session: &Session<'_>, args: &LogsArgs) -> Done<Exit> {
         (None, Some(line)) => ("line", line.to_string()),
         (None, None) => ("offset", "0".to_owned()),
     };
+    let mut attempt = attempt(args);
+    let mut present = Present { left: args.last, ..Present::default() };
     loop {
-        let mut query = attempt(args);
+        let lines = present.left.map_or(LOG_LINES, |left| left.min(LOG_LINES));
+        let mut query = attempt.clone();
         query.extend([
             ("type", args.stream().number().to_string()),
-            ("lines", LOG_LINES.to_string()),
+            ("lines", lines.to_string()),
             place.clone(),
         ]);
         let page = session.server.get(&path(args, ""), &query)?;
@@ -70,13 +79,57 @@ fn lines(session: &Session<'_>, args: &LogsArgs) -> Done<Exit> {
             OutputFormat::Json => output::json(&page),
             OutputFormat::Table => output::log(content),
         }
-        if page["is_end"] == Value::Bool(true) || (content.is_empty() && !args.follow) {
+        // An offset is of one attempt, whichever is the newest by now.
+        if let (true, Some(number)) = (attempt.is_empty(), page["attempt"].as_u64()) {
+            attempt = attempt_of(number);
+        }
+        let offset = page["offset"].as_u64().unwrap_or_default();
+        if page["is_end"] == Value::Bool(true) {
             return Ok(Exit::Success);
         }
-        place = ("offset", page["offset"].as_u64().unwrap_or_default().to_string());
+        if !args.follow
+            && (content.is_empty() || present.is_reached(content, offset, || end(session, args, &attempt)))
+        {
+            return Ok(Exit::Success);
+        }
+        place = ("offset", offset.to_string());
         if content.is_empty() {
             thread::sleep(FOLLOW_PAUSE);
         }
+    }
+}
+
+/// How long the stream is now, where a store of logs knows it.
+fn end(session: &Session<'_>, args: &LogsArgs, attempt: &Query<'_>) -> Option<u64> {
+    let kept = session.server.get(&path(args, "/summary"), attempt).ok()?;
+    kept[args.stream().name()]["bytes"].as_u64()
+}
+
+/// How far a log is shown that its job goes on writing.
+#[derive(Default)]
+struct Present {
+    /// So many lines are missing, where a number was asked for.
+    left: Option<usize>,
+    /// Where the log ended after its first page, where that is known.
+    end: Option<Option<u64>>,
+    /// Pages in a row that had room for more.
+    short: u32,
+}
+
+impl Present {
+    /// Whether it has been shown with this page, which ends at `offset`.
+    fn is_reached(&mut self, content: &str, offset: u64, end: impl FnOnce() -> Option<u64>) -> bool {
+        let lines = content.matches('\n').count();
+        if let Some(left) = &mut self.left {
+            *left = left.saturating_sub(lines);
+            return *left == 0;
+        }
+        if let Some(end) = *self.end.get_or_insert_with(end) {
+            return offset >= end;
+        }
+        // One may be short because the next line is long; that comes with the next page, which is then long itself.
+        self.short = if lines < LOG_LINES && content.len() < SHORT_PAGE { self.short + 1 } else { 0 };
+        self.short > 1
     }
 }
 
@@ -149,11 +202,12 @@ fn download(session: &Session<'_>, args: &LogsArgs, file: &Path) -> Done<Exit> {
 
 /// All streams of an attempt as they came, up to the present end of their whole lines.
 fn all(session: &Session<'_>, args: &LogsArgs) -> Done<Exit> {
-    let mut ends = LogOffsets::default();
+    let (mut ends, mut attempt) = (LogOffsets::default(), args.attempt.map(u64::from));
     for stream in LogStream::ALL {
-        let mut query = attempt(args);
+        let mut query = attempt.map(attempt_of).unwrap_or_default();
         query.extend([("type", stream.number().to_string()), ("last", 1.to_string())]);
         let last = session.server.get(&path(args, ""), &query)?;
+        attempt = attempt.or(last["attempt"].as_u64());
         *ends.of(stream) = last["offset"].as_u64().unwrap_or_default();
     }
     if ends == LogOffsets::default() {
@@ -163,7 +217,7 @@ fn all(session: &Session<'_>, args: &LogsArgs) -> Done<Exit> {
         told.stdout >= ends.stdout && told.stderr >= ends.stderr && told.worker >= ends.worker
     };
     let mut shown = Shown::new(session, args);
-    for event in tail(session, args)?.ok_or_else(no_store)? {
+    for event in tail(session, args, attempt)?.ok_or_else(no_store)? {
         let event = event?;
         if shown.has_begun && matches!(event, LogEvent::Attempt { .. }) {
             break;
@@ -178,7 +232,7 @@ fn all(session: &Session<'_>, args: &LogsArgs) -> Done<Exit> {
 
 /// Over all attempts, until the batch has ended.
 fn follow(session: &Session<'_>, args: &LogsArgs) -> Done<Exit> {
-    let Some(tail) = tail(session, args)? else {
+    let Some(tail) = tail(session, args, args.attempt.map(u64::from))? else {
         if args.all {
             return Err(no_store());
         }
@@ -195,9 +249,10 @@ fn follow(session: &Session<'_>, args: &LogsArgs) -> Done<Exit> {
 fn tail<'a>(
     session: &'a Session<'_>,
     args: &LogsArgs,
+    attempt: Option<u64>,
 ) -> Done<Option<impl Iterator<Item = Done<LogEvent>> + use<'a>>> {
     let stream = (!args.all).then(|| args.stream());
-    let following = Following { attempt: args.attempt.map(u64::from), stream, from_end: false };
+    let following = Following { attempt, stream, from_end: false };
     Ok(session.server.follow_log(args.batch, following))
 }
 

@@ -30,6 +30,8 @@ const WHAT: &str = "the server of logs";
 pub(crate) struct Shown {
     pub(crate) attempts: Attempts,
     pub(crate) table: Arc<Table>,
+    /// The most bytes of an output, where there is a limit.
+    pub(crate) output_max_bytes: Option<u64>,
 }
 
 /// How connections are served.
@@ -50,7 +52,7 @@ impl LogServer {
     /// Listens; `key` is what readers have to present.
     pub(crate) fn start(
         listen: SocketAddr,
-        Shown { attempts, table }: Shown,
+        Shown { attempts, table, output_max_bytes }: Shown,
         key: &str,
         serving: Serving,
     ) -> Result<Self, Error> {
@@ -62,7 +64,7 @@ impl LogServer {
             tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(4).build();
         let runtime = runtime.map_err(not_started(WHAT))?;
         let key_hash = Sha256::digest(key.as_bytes()).into();
-        let ship = ship::Ship::new(attempts.clone(), Arc::clone(&table));
+        let ship = ship::Ship::new(attempts.clone(), Arc::clone(&table), output_max_bytes);
         let served = Arc::new(server::Served { attempts, table, ship, key_hash });
         let (stop, stopped) = oneshot::channel();
         let serve = move || {

@@ -14,7 +14,7 @@ use axum::{Json, Router};
 use futures_util::stream;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use tidemill_model::{LiveUsage, Token};
+use tidemill_model::{LiveUsage, LogStream, Token};
 use tidemill_serving::Listener;
 use tokio::sync::oneshot;
 
@@ -58,7 +58,7 @@ pub(super) async fn serve(
     }
 }
 
-/// What is asked for. Numbers as in the job calls: 1 stdout, 2 stderr.
+/// What is asked for. Numbers as in the job calls: 1 stdout, 2 stderr, 3 what the worker says.
 #[derive(Deserialize)]
 pub(super) struct Asked {
     #[serde(rename = "type", default = "stdout")]
@@ -110,11 +110,14 @@ async fn lines(
     headers: HeaderMap,
 ) -> Result<Json<Answer>, Problem> {
     served.check_key(&headers)?;
+    let stream = stream_of(asked.stream)?;
     let dir = served.find(token)?;
     let read = move || -> io::Result<Answer> {
         // Looked at before the file: what is written between the two is then still to come.
-        let is_final = dir.has_ended() || served.attempts.is_recorded(token);
-        let Piece { content, offset, reaches_end } = match open(&dir, asked.stream)? {
+        let is_recorded = served.attempts.is_recorded(token);
+        // The worker says how it ended after that.
+        let is_final = is_recorded || dir.has_ended() && stream != LogStream::Worker;
+        let Piece { content, offset, reaches_end } = match open(&dir, stream)? {
             Some(mut file) => {
                 read::read_lines(&mut file, Wanted { offset: asked.offset, lines: asked.lines, is_final })?
             }
@@ -122,7 +125,6 @@ async fn lines(
         };
         Ok(Answer { content, offset, is_end: is_final && reaches_end })
     };
-    check_stream(asked.stream)?;
     on_blocking_thread(read).await.map(Json)
 }
 
@@ -144,10 +146,10 @@ async fn download(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     served.check_key(&headers)?;
-    check_stream(asked.stream)?;
+    let stream = stream_of(asked.stream)?;
     let dir = served.find(token)?;
-    let file = on_blocking_thread(move || open(&dir, asked.stream)).await?;
-    let name = if asked.stream == 1 { "stdout" } else { "stderr" };
+    let file = on_blocking_thread(move || open(&dir, stream)).await?;
+    let name = stream.name();
     let headers = [
         (header::CONTENT_TYPE, "application/octet-stream".to_owned()),
         (header::CONTENT_DISPOSITION, format!("attachment; filename=\"{token}.{name}\"")),
@@ -193,17 +195,16 @@ impl Served {
     }
 }
 
-fn check_stream(stream: u8) -> Result<(), Problem> {
-    if matches!(stream, 1 | 2) {
-        return Ok(());
-    }
-    let detail = format!("type is {stream}, but has to be 1 (stdout) or 2 (stderr)");
-    Err(Problem { status: StatusCode::BAD_REQUEST, code: "wrong_type", detail })
+fn stream_of(number: u8) -> Result<LogStream, Problem> {
+    LogStream::of_number(number).ok_or_else(|| {
+        let detail = format!("type is {number}, but has to be 1 (stdout), 2 (stderr) or 3 (worker)");
+        Problem { status: StatusCode::BAD_REQUEST, code: "wrong_type", detail }
+    })
 }
 
 /// A job that has not begun to write has no file yet.
-fn open(dir: &AttemptDir, stream: u8) -> io::Result<Option<File>> {
-    match plain_file::open(&if stream == 1 { dir.stdout() } else { dir.stderr() }) {
+fn open(dir: &AttemptDir, stream: LogStream) -> io::Result<Option<File>> {
+    match plain_file::open(&dir.path().join(stream.name())) {
         Ok(file) => Ok(Some(file)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),

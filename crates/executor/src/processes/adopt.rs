@@ -129,7 +129,7 @@ impl Shared {
         let running = Running::new(socket, dir.output_path());
         match self.watch(token, running) {
             Ok(()) => {
-                notes::add(&dir, &[notes::TAKEN_OVER.to_owned()]);
+                notes::add(&dir, notes::now(), &[notes::TAKEN_OVER.to_owned()]);
                 true
             }
             Err((_, Unwatched::NotWanted)) => true,

@@ -22,7 +22,7 @@ use crossbeam_channel::Sender;
 use ed25519_dalek::SigningKey;
 use rustix::event::epoll;
 use rustix::fd::OwnedFd;
-use tidemill_model::{JobType, RunSpec, Token, WorkerId};
+use tidemill_model::{JobType, RunSpec, Timestamp, Token, WorkerId};
 
 pub(crate) use adopt::{Earlier, find_earlier};
 pub(crate) use check::Checks;
@@ -77,11 +77,13 @@ enum Job {
     /// The worker says this of an attempt.
     Note {
         token: Token,
+        at: Timestamp,
         line: String,
     },
     /// It has ended, and the worker has something to say of that first.
     NoteEnd {
         token: Token,
+        at: Timestamp,
         record: Box<ExitRecord>,
         output_path: Option<String>,
     },
@@ -146,7 +148,8 @@ impl Processes {
     /// Ends a process, TERM first. One that is gone, or was never started, is left alone.
     pub(crate) fn kill(&self, token: Token, grace_ms: u64, because: KillCause) {
         if self.shared.table.order_kill(token, grace_ms, because) {
-            self.queue(Job::Note { token, line: notes::of_kill(grace_ms, because) });
+            let (at, line) = (notes::now(), notes::of_kill(grace_ms, because));
+            self.queue(Job::Note { token, at, line });
         }
     }
 
@@ -189,10 +192,10 @@ impl Shared {
         match job {
             Job::Spawn { spec, lease, grace_ms } => self.spawn(&spec, lease, grace_ms),
             Job::ReapOrphan { token, life } => self.reap_in_time(token, life),
-            Job::Note { token, line } => notes::add(&self.setup.attempts.open(token), &[line]),
-            Job::NoteEnd { token, record, output_path } => {
+            Job::Note { token, at, line } => notes::add(&self.setup.attempts.open(token), at, &[line]),
+            Job::NoteEnd { token, at, record, output_path } => {
                 let dir = self.setup.attempts.open(token);
-                notes::add_record(&dir, &record);
+                notes::add_record(&dir, at, &record);
                 let end = self.setup.checks.begin(token, &dir, *record, output_path);
                 self.tell(end.map(|end| Input::ProcessEnded { token, end }).into_iter().collect());
             }

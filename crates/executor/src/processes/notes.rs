@@ -28,12 +28,17 @@ pub(super) fn of_kill(grace_ms: u64, because: KillCause) -> String {
     format!("a kill was ordered ({because}): it has {grace_ms} ms to end by itself")
 }
 
-/// Says this now.
-pub(super) fn add(dir: &AttemptDir, lines: &[String]) {
+/// When it is now. A note may wait until it is written.
+pub(super) fn now() -> Timestamp {
+    jiff::Timestamp::now().into()
+}
+
+/// Says this, which was so at that time.
+pub(super) fn add(dir: &AttemptDir, at: Timestamp, lines: &[String]) {
     if lines.is_empty() {
         return;
     }
-    match append(dir, lines) {
+    match append(dir, at, lines) {
         Ok(()) => {}
         // Nothing of it is left: an attempt that could not begin, or whose job has removed its directory.
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {}
@@ -49,11 +54,10 @@ fn shown(line: &str) -> String {
     line.replace(char::is_control, " ")
 }
 
-fn append(dir: &AttemptDir, lines: &[String]) -> io::Result<()> {
-    let now = Timestamp::from(jiff::Timestamp::now());
+fn append(dir: &AttemptDir, at: Timestamp, lines: &[String]) -> io::Result<()> {
     let mut text = String::new();
     for line in lines {
-        text.push_str(&format!("{now} {}\n", shown(line)));
+        text.push_str(&format!("{at} {}\n", shown(line)));
     }
     let mut file = plain_file::append(&dir.worker())?;
     if file.metadata()?.len() + text.len() as u64 > MAX_BYTES {
@@ -64,15 +68,15 @@ fn append(dir: &AttemptDir, lines: &[String]) -> io::Result<()> {
 
 /// Says how it ended, where that is not as usual. A worker may learn that again in its next life, and says it once.
 pub(super) fn add_end(dir: &AttemptDir, end: &ProcessEnd) {
-    add_once(dir, of_end(end));
+    add_once(dir, now(), of_end(end));
 }
 
 /// The same, of its record.
-pub(super) fn add_record(dir: &AttemptDir, record: &ExitRecord) {
-    add_once(dir, of_record(record));
+pub(super) fn add_record(dir: &AttemptDir, at: Timestamp, record: &ExitRecord) {
+    add_once(dir, at, of_record(record));
 }
 
-fn add_once(dir: &AttemptDir, mut lines: Vec<String>) {
+fn add_once(dir: &AttemptDir, at: Timestamp, mut lines: Vec<String>) {
     if lines.is_empty() {
         return;
     }
@@ -81,7 +85,7 @@ fn add_once(dir: &AttemptDir, mut lines: Vec<String>) {
         let said: Vec<&str> = said.lines().filter_map(|line| Some(line.split_once(' ')?.1)).collect();
         lines.retain(|line| !said.contains(&shown(line).as_str()));
     }
-    add(dir, &lines);
+    add(dir, at, &lines);
 }
 
 /// Whether there is anything to say of an end.
@@ -205,16 +209,29 @@ mod tests {
         let below = tempfile::tempdir().unwrap();
         let dir = AttemptDir::new(below.path());
         for _ in 0..1_000 {
-            add(&dir, &["x".repeat(2_000)]);
+            add(&dir, now(), &["x".repeat(2_000)]);
         }
         let length = fs::metadata(dir.worker()).unwrap().len();
         assert!(length <= MAX_BYTES && length > MAX_BYTES - 2_000, "{length}");
         fs::remove_file(dir.worker()).unwrap();
         fs::write(below.path().join("other"), "text").unwrap();
         symlink(below.path().join("other"), dir.worker()).unwrap();
-        add(&dir, &["a line".to_owned()]);
+        add(&dir, now(), &["a line".to_owned()]);
         assert_eq!(fs::read_to_string(below.path().join("other")).unwrap(), "text");
-        add(&AttemptDir::new(below.path().join("none")), &["a line".to_owned()]);
+        add(&AttemptDir::new(below.path().join("none")), now(), &["a line".to_owned()]);
         assert!(!below.path().join("none").exists());
+    }
+
+    /// LOG-2: a line says when it was so, however long it has waited to be written.
+    #[test]
+    fn line_has_the_time_of_what_it_says() {
+        let below = tempfile::tempdir().unwrap();
+        let dir = AttemptDir::new(below.path());
+        add(&dir, Timestamp::UNIX_EPOCH, &["a line".to_owned()]);
+        let record = ExitRecord { signal: Some(9), ..ExitRecord::default() };
+        add_record(&dir, Timestamp::UNIX_EPOCH, &record);
+        let text = fs::read_to_string(dir.worker()).unwrap();
+        assert!(text.lines().all(|line| line.starts_with("1970-01-01T00:00:00.000Z ")), "{text}");
+        assert_eq!(text.lines().count(), 2);
     }
 }

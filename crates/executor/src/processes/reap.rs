@@ -91,8 +91,8 @@ fn tell(shared: &Shared, jobs: &Sender<Job>, token: Token, said: Said, inputs: &
             News::Ended(record) => {
                 shared.table.remove(token);
                 if notes::has_of_end(&record) {
-                    let output_path = said.output_path;
-                    let _ = jobs.send(Job::NoteEnd { token, record, output_path });
+                    let (at, output_path) = (notes::now(), said.output_path);
+                    let _ = jobs.send(Job::NoteEnd { token, at, record, output_path });
                     return;
                 }
                 let dir = shared.setup.attempts.open(token);

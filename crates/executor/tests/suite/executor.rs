@@ -328,7 +328,7 @@ fn job_runs_with_its_environment_and_its_log_is_served() {
         ("/logs/4097", "wrong", "401"),
         ("/logs/4097/download", "wrong", "401"),
         ("/logs/9", KEY, "404"),
-        ("/logs/4097?type=3", KEY, "400"),
+        ("/logs/4097?type=4", KEY, "400"),
     ] {
         let (got, body) = get(&me.address, path, key);
         assert!(got.contains(status) && body.contains("\"code\""), "{path}: {got} {body}");

@@ -232,6 +232,10 @@ fn worker_that_starts_anew_tells_of_what_no_store_has() {
     assert_eq!(said, expected);
     assert_eq!(bytes[2], store.kept[&runs].streams[2].len() as u64);
     assert_eq!(store.kept[&runs].times[2].len(), 3, "each line has its time");
+    // The worker itself shows the same.
+    let shown = log_of(&again, runs, "?type=3");
+    assert_eq!(shown["content"], store.kept[&runs].text(2));
+    assert_eq!(shown["is_end"], true);
     executor.stop();
     executor.join();
 }
@@ -296,7 +300,7 @@ fn wrong_and_overtaken_requests_are_refused() {
         (KEY, b"{".to_vec(), "400", "no JSON"),
         (KEY, changed("colour", 1.into()), "400", "colour"),
         (KEY, changed("wait_ms", 10_001.into()), "400", "wait_ms is 10001, but has to be 0 to 10000"),
-        (KEY, vec![b' '; (1 << 20) + 1], "400", "longer than 1048576 bytes"),
+        (KEY, vec![b' '; (4 << 20) + 1], "400", "longer than 4194304 bytes"),
     ] {
         let (got, body) = post(&me.address, key, &body);
         let body = String::from_utf8(body).unwrap();

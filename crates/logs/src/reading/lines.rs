@@ -30,8 +30,10 @@ pub(crate) async fn lines(
 }
 
 async fn begin(reader: &Reader, stream: LogStream, place: LogPlace) -> Result<u64, Error> {
-    let (end, _) = reader.end(stream);
+    let (end, is_open) = reader.end(stream);
     match place {
+        // One that was read from another life of the store may be ahead of this one.
+        LogPlace::Offset(offset) if is_open => Ok(offset),
         LogPlace::Offset(offset) => Ok(offset.min(end)),
         LogPlace::Line(line) => Ok(reader.line_begin(stream, line).await?.unwrap_or(end)),
         LogPlace::Last(lines) => {
@@ -45,7 +47,7 @@ async fn begin(reader: &Reader, stream: LogStream, place: LogPlace) -> Result<u6
 async fn from(reader: &Reader, stream: LogStream, begin: u64, lines: usize) -> Result<LogLines, Error> {
     // Looked at before the bytes: what comes between the two is then still to come.
     let (end, is_open) = reader.end(stream);
-    let stop = end.min(begin + MAX_BYTES as u64);
+    let stop = end.min(begin.saturating_add(MAX_BYTES as u64));
     let mut bytes = reader.read_all(stream, begin..stop).await?;
     let is_last = !is_open && begin + bytes.len() as u64 >= end;
     let taken = whole_lines(&bytes, lines, MAX_BYTES, is_last);

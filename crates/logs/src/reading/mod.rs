@@ -22,9 +22,26 @@ use crate::store::Store;
 /// The most text of one answer, bytes of the log.
 const MAX_BYTES: usize = 1 << 20;
 /// So often a log is looked for again whose segment another store has just taken in.
-const TRIES: u32 = 3;
+pub(crate) const TRIES: u32 = 3;
 /// The longest text of a line that was looked for, characters.
 const LINE_CHARACTERS: usize = 1_000;
+
+/// Does it again where a segment is gone that another store has taken into one of its own.
+macro_rules! again {
+    ($reader:expr, $work:expr) => {{
+        let mut tries = 0;
+        loop {
+            match $work.await {
+                Err($crate::Error::Gone { .. }) if tries < $crate::reading::TRIES => {
+                    tries += 1;
+                    $reader.store.look_again(&$reader.log).await?;
+                }
+                done => break done,
+            }
+        }
+    }};
+}
+pub(crate) use again;
 
 /// A log, and the store that has it.
 pub(crate) struct Reader {
@@ -46,13 +63,7 @@ impl Reader {
         offset: u64,
         max_bytes: usize,
     ) -> Result<Bytes, Error> {
-        for _ in 0..TRIES {
-            match self.try_read(stream, offset, max_bytes).await {
-                Err(Error::Gone { .. }) => self.store.look_again(&self.log).await?,
-                read => return read,
-            }
-        }
-        self.try_read(stream, offset, max_bytes).await
+        again!(self, self.try_read(stream, offset, max_bytes))
     }
 
     async fn try_read(&self, stream: LogStream, offset: u64, max_bytes: usize) -> Result<Bytes, Error> {
@@ -176,8 +187,8 @@ impl Reader {
     async fn first_error(&self, stream: LogStream) -> Result<Option<LogMatch>, Error> {
         let extents = self.log.state().cover.extents(stream).to_vec();
         for extent in extents {
-            if let Some((before, offset)) = extent.segment.footer().await?.of(stream).error {
-                return Ok(Some(self.line_at(stream, before + 1, offset, offset).await?));
+            if let Some((before, at)) = extent.segment.footer().await?.of(stream).error {
+                return self.error_at(stream, before, at).await.map(Some);
             }
         }
         let found = {
@@ -189,18 +200,36 @@ impl Reader {
             })
         };
         match found {
-            Some((before, offset)) => Ok(Some(self.line_at(stream, before + 1, offset, offset).await?)),
+            Some((before, at)) => self.error_at(stream, before, at).await.map(Some),
             None => Ok(None),
         }
     }
 
-    /// The line with this number, which begins there; of a long one what is around the byte `at`.
-    async fn line_at(&self, stream: LogStream, line: u64, offset: u64, at: u64) -> Result<LogMatch, Error> {
+    /// A segment may begin within a line.
+    async fn error_at(&self, stream: LogStream, before: u64, at: u64) -> Result<LogMatch, Error> {
+        let begin = self.line_begin(stream, before + 1).await?.unwrap_or(at);
+        self.line_at(stream, (before + 1, begin), at, (&[], 0)).await
+    }
+
+    /// The line with this number, which begins there; of a long one what is around the byte `at`. `near` are bytes that begin
+    /// somewhere near, which need not be read again.
+    async fn line_at(
+        &self,
+        stream: LogStream,
+        (line, offset): (u64, u64),
+        at: u64,
+        near: (&[u8], u64),
+    ) -> Result<LogMatch, Error> {
         let around = LINE_CHARACTERS as u64 / 2;
         let begin = if at - offset > around { at - around } else { offset };
-        let mut bytes = self.read_all(stream, begin..begin + LINE_CHARACTERS as u64).await?;
-        if let Some(end) = memchr::memchr(b'\n', &bytes) {
-            bytes.truncate(end);
+        let known = begin.checked_sub(near.1).and_then(|skip| near.0.get(usize::try_from(skip).ok()?..));
+        let mut bytes = match known.and_then(|known| known.get(..LINE_CHARACTERS)) {
+            Some(known) => known.to_vec(),
+            None => self.read_all(stream, begin..begin + LINE_CHARACTERS as u64).await?,
+        };
+        let behind = usize::try_from(at - begin).unwrap_or(0).min(bytes.len());
+        if let Some(end) = memchr::memchr(b'\n', &bytes[behind..]) {
+            bytes.truncate(behind + end);
         }
         let text = String::from_utf8_lossy(&bytes).into_owned();
         Ok(LogMatch { stream, line, offset, text: text.trim_end_matches('\r').to_owned() })

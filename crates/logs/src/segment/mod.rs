@@ -77,7 +77,7 @@ impl Segment {
             match read_footer(&end) {
                 Ok(footer) => {
                     let said = footer.streams.each_ref().map(|part| part.begin..part.begin + part.bytes);
-                    if said != self.name.ranges {
+                    if said != self.name.ranges || self.object_bytes <= self.name.data_bytes() {
                         return Err(self.damaged("its footer and its name differ"));
                     }
                     return Ok(Arc::new(footer));

@@ -2,7 +2,7 @@
 
 use tidemill_model::{LogParts, LogStream, ShardId, Token};
 
-use crate::kit::{LOGS_KEY, config, download, get, get_with, log, output, start, until};
+use crate::kit::{INTERNAL_KEY, config, download, get, get_with, log, output, start, until};
 use crate::worker::FakeWorker;
 
 /// LOG-1: each worker is asked by one store; when a store dies another goes on with its attempts where the first has come to in
@@ -31,7 +31,7 @@ fn store_takes_the_part_of_one_that_died() {
     let asked_by =
         |of: usize| workers[of].spools().asked_by.iter().map(|id| id.to_string()).collect::<Vec<_>>();
     assert_eq!((asked_by(0), asked_by(1)), (vec!["logs-b".to_owned()], vec!["logs-a".to_owned()]));
-    let parts: LogParts = get_with(&a, "/parts", LOGS_KEY, None).json().unwrap();
+    let parts: LogParts = get_with(&a, "/parts", INTERNAL_KEY, None).json().unwrap();
     assert_eq!(parts, LogParts { mine: vec![0], count: 2 });
     a.stop().unwrap();
     log.suggest("logs-b", vec![0, 1]);

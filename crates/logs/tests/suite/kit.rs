@@ -12,6 +12,7 @@ use tidemill_model::{InstanceId, ShardId, Timestamp, Token};
 use tidemill_seal::{LogsSecret, Ticket};
 
 pub(crate) const LOGS_KEY: &str = "a logs key for tests";
+pub(crate) const INTERNAL_KEY: &str = "an internal key for tests";
 pub(crate) const GROUP: &str = "etl.报表";
 pub(crate) const SHARD: ShardId = ShardId(1);
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -32,6 +33,7 @@ pub(crate) fn start(log: &Arc<MemoryLog>, name: &str, config: Config, workers: V
         instance: InstanceId::new(name),
         workers: Arc::new(move || Ok(workers.clone())),
         logs_key: LOGS_KEY.to_owned(),
+        internal_key: INTERNAL_KEY.to_owned(),
         roles: None,
         tls: None,
         limits: tidemill_serving::Config::default().for_own_roles(),
@@ -46,7 +48,7 @@ pub(crate) fn log() -> Arc<MemoryLog> {
 /// A ticket for the log of an attempt of the group.
 pub(crate) fn ticket(token: Token) -> String {
     let until = Timestamp::from(jiff::Timestamp::now()).saturating_add(PATIENCE).unwrap();
-    LogsSecret::of(LOGS_KEY).write(&Ticket { token, group: GROUP.try_into().unwrap(), until })
+    LogsSecret::of(INTERNAL_KEY).write(&Ticket { token, group: GROUP.try_into().unwrap(), until })
 }
 
 /// Asks a store, with a ticket for that attempt.

@@ -6,7 +6,7 @@ use tidemill_logs::Running;
 use tidemill_model::{LogChunks, LogMatches, LogStream, Timestamp, Token};
 use tidemill_seal::{LogsSecret, Ticket};
 
-use crate::kit::{GROUP, LOGS_KEY, config, get, get_with, log, start, ticket, token, until};
+use crate::kit::{GROUP, INTERNAL_KEY, LOGS_KEY, config, get, get_with, log, start, ticket, token, until};
 use crate::worker::FakeWorker;
 
 fn kept(worker: &FakeWorker, place: &std::path::Path) -> Running {
@@ -38,9 +38,12 @@ fn nothing_is_read_without_a_ticket_for_it() {
         (String::new(), 401),
         (LOGS_KEY.to_owned(), 401),
         (ticket(token(2)), 401),
-        (write("another logs key", token(1), GROUP, later), 401),
-        (write(LOGS_KEY, token(1), GROUP, before), 401),
-        (write(LOGS_KEY, token(1), "another", later), 404),
+        (write("another internal key", token(1), GROUP, later), 401),
+        // A worker has this one.
+        (write(LOGS_KEY, token(1), GROUP, later), 401),
+        (INTERNAL_KEY.to_owned(), 401),
+        (write(INTERNAL_KEY, token(1), GROUP, before), 401),
+        (write(INTERNAL_KEY, token(1), "another", later), 404),
         (good.replace(GROUP, "another"), 401),
     ];
     for (ticket, status) in &tickets {
@@ -119,9 +122,9 @@ fn wrong_parameters_are_named() {
     store.stop().unwrap();
 }
 
-/// LOG-2: who follows a log has what is printed within a second.
+/// LOG-2: who follows a log has what is printed when it comes, and not at the end of the wait. Row *logs* of the benchmarks says how soon.
 #[test]
-fn follower_hears_within_a_second() {
+fn follower_hears_before_its_wait_is_over() {
     let (place, worker) = (tempfile::tempdir().unwrap(), FakeWorker::start());
     let store = start(&log(), "logs-1", config(place.path().to_str().unwrap()), vec![worker.place()]);
     worker.print(token(1), LogStream::Stdout, b"first\n");

@@ -9,7 +9,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
 use axum::{Json, Router};
-use tidemill_logs::WorkerPlace;
+use tidemill_logs::{WorkerPlace, WorkerState};
 use tidemill_model::{
     InstanceId, LogStream, MAX_FRAME_BYTES, MAX_SHIPPED_AT_ONCE, ShardId, ShipFrame, ShipRequest, Shipped,
     Token,
@@ -71,8 +71,9 @@ impl FakeWorker {
         WorkerPlace {
             worker: Arc::clone(&self.name),
             shard: self.shard,
-            group: GROUP.try_into().unwrap(),
+            groups: vec![(self.shard, GROUP.try_into().unwrap())],
             address: self.address.to_string().into(),
+            state: WorkerState::There,
         }
     }
 

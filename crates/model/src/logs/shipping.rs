@@ -9,7 +9,8 @@
 //!                         ◄── frames …
 //! ```
 //! A worker keeps what it has until it is told that it is done, so each piece may come again: it says where it begins. An answer that
-//! was lost shows in the next turn, which is 0 then.
+//! was lost shows in the next turn, which is 0 then. A worker has a session with each of two stores at once, since two ask while a
+//! partition moves. Each hears all of an attempt, also when the other has said that it is done.
 
 use serde::{Deserialize, Serialize};
 
@@ -27,14 +28,16 @@ const MAX_HEAD_BYTES: usize = 64 << 10;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ShipRequest {
-    /// Which store, this life of it. What was agreed with another one counts no more.
+    /// Which store, this life of it. What was agreed with another one, or with another life, does not count for it.
     pub store: InstanceId,
     /// How many answers of the worker it has heard, since it began with 0. A worker to which this is news begins anew.
     pub turn: u64,
     /// Where to begin, for attempts that the worker has named by [`Shipped::Known`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub from: Vec<ShipFrom>,
-    /// Attempts whose logs are kept as a whole, durably: the worker need not ship them any more.
+    /// Attempts whose logs are kept as a whole, durably, or as far as there was anything to be had: the worker need not ship them any
+    /// more. It takes that of those that it has named by [`Shipped::Known`], [`Shipped::Ended`] or [`Shipped::Gone`] and that have
+    /// ended on its record; while a piece of one is still to come, it does not.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub done: Vec<Token>,
     /// How long the worker may wait until there is something, milliseconds; at most 10,000.
@@ -67,7 +70,8 @@ pub struct ShipFrame {
 pub enum Shipped {
     /// The attempt has begun in this life of the worker, which has told nobody of it: it is shipped from its first byte on.
     Begun,
-    /// The worker has more of it, and has to be told where to begin.
+    /// The worker may have more of it, and has to be told where to begin, or that it is done. It says so once more when an attempt
+    /// ends of which it has been told neither.
     Known,
     /// The next bytes of a stream.
     Piece {
@@ -86,7 +90,8 @@ pub enum Shipped {
         /// Of each stream.
         bytes: [u64; 3],
     },
-    /// The worker has nothing of it any more.
+    /// The worker has no more of it: it was removed, is shorter than what the store has, is longer than an output can be, or cannot
+    /// be read. What the store has is all that there will be.
     Gone,
 }
 

@@ -266,7 +266,14 @@ pub(crate) fn logs(settings: &Settings, stop: &Receiver<()>) -> Done<Exit> {
     let log = log::shared(settings)?;
     let tables = tables::open(settings)?;
     let instance = instance_id("logs");
-    let running = super::logs::start(settings, &keys, &log, &tables, instance.clone(), &tls)?;
+    let running = super::logs::start(
+        settings,
+        (&keys, settings.internal_key(&keys)?),
+        &log,
+        &tables,
+        instance.clone(),
+        &tls,
+    )?;
     tracing::info!(address = %running.address(), "logs of attempts are kept");
     let registration = Registration::start_as(settings, &log, &["logs"], instance)?;
     let ended = until(stop, &registration, || running.has_ended());

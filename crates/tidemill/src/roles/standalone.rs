@@ -157,7 +157,7 @@ impl Standalone {
         let past = JournalPast::new(Arc::clone(&log), kept, JournalPast::PATIENCE);
         let deps = deps(&cluster, past, &tables, (&submitter, &operator), &hints, tls.roles.clone());
         let instance = submitter.instance().clone();
-        let logs = logs::start(settings, &keys, &log, &tables, instance, &tls)?;
+        let logs = logs::start(settings, (&keys, internal_key.clone()), &log, &tables, instance, &tls)?;
         let mut api = settings.api_config(&keys)?;
         api.log_stores = vec![logs.address().to_string()];
         if api.operator_key.is_empty() && settings.operator_key.is_none() {

@@ -100,7 +100,10 @@ fn attempts_of(calls: Calls) -> Calls {
 fn logs_of(calls: Calls) -> Calls {
     calls
         .add(
-            Call::one::<LogPart>("/api/batches/{id}/log", "A part of an attempt's log")
+            Call::one::<LogPart>(
+                "/api/batches/{id}/log",
+                "A part of an attempt's log: whole lines, but for one longer than 1 MiB, which comes in parts",
+            )
                 .with(logs::TYPE)
                 .with(logs::OFFSET)
                 .with(logs::LINE)
@@ -146,8 +149,9 @@ fn logs_of(calls: Calls) -> Calls {
             Call::get(
                 "/api/batches/{id}/log/tail",
                 "The log of a batch over all its attempts as it grows, as server-sent events: `attempt` {attempt, token} \
-                 where the output of one begins, `chunk` {attempt, stream, offset, at, content}, `cut` or `gone` {attempt} \
-                 where one is not complete or not kept, `end` {result} once the batch has finished",
+                 where the output of one begins, `chunk` {attempt, stream, offset, at, content} of whole lines, but for one \
+                 longer than 256 KiB, which comes in parts, `cut` or `gone` {attempt} where one is not complete or not kept, \
+                 `progress` {} where only an id has to be told, `end` {result} once the batch has finished",
             )
             .of_group(Role::Viewer)
             .with(log_tail::ATTEMPT)

@@ -103,7 +103,8 @@ fn without_a_store_lines_are_followed() {
 #[test]
 fn all_streams_end_where_they_ended_when_asked() {
     let part = |offset: u64| {
-        let body = format!(r#"{{"content":"","begin":0,"line":1,"offset":{offset},"is_end":false}}"#);
+        let body =
+            format!(r#"{{"attempt":1,"content":"","begin":0,"line":1,"offset":{offset},"is_end":false}}"#);
         answer("200 OK", body.as_bytes())
     };
     let events = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n\
@@ -114,7 +115,56 @@ fn all_streams_end_where_they_ended_when_asked() {
     let (done, heads) = asked(LogsArgs { all: true, ..args() }, answers);
     assert_eq!(done.unwrap(), Exit::Success);
     assert_eq!(heads[0], "GET /api/batches/7/log?type=1&last=1 HTTP/1.1");
-    assert_eq!(heads[3], "GET /api/batches/7/log/tail HTTP/1.1");
+    // All are of the attempt that was the newest at first.
+    assert_eq!(heads[2], "GET /api/batches/7/log?attempt=1&type=3&last=1 HTTP/1.1");
+    assert_eq!(heads[3], "GET /api/batches/7/log/tail?attempt=1 HTTP/1.1");
+}
+
+/// A part of a log that grows.
+fn grows(content: &str, offset: u64) -> Vec<u8> {
+    let part = serde_json::json!({"attempt": 2, "content": content, "offset": offset, "is_end": false});
+    answer("200 OK", part.to_string().as_bytes())
+}
+
+/// LOG-2: lines are shown up to the end that they had, of one attempt, though its job goes on printing.
+#[test]
+fn lines_end_where_they_ended_when_asked() {
+    let summary = br#"{"stdout":{"bytes":4,"lines":2},"stderr":{"bytes":9,"lines":1},"is_end":false}"#;
+    let answers = vec![grows("a\n", 2), answer("200 OK", summary), grows("b\n", 4)];
+    let (done, heads) = asked(args(), answers);
+    assert_eq!(done.unwrap(), Exit::Success);
+    let wanted = [
+        "GET /api/batches/7/log?type=1&lines=1000&offset=0 HTTP/1.1",
+        "GET /api/batches/7/log/summary?attempt=2 HTTP/1.1",
+        "GET /api/batches/7/log?attempt=2&type=1&lines=1000&offset=2 HTTP/1.1",
+    ];
+    assert_eq!(heads, wanted);
+}
+
+/// LOG-2: where nobody knows the end, lines are shown until two parts had room for more.
+#[test]
+fn lines_end_where_no_store_knows_their_end() {
+    let refused = answer("503 Service Unavailable", br#"{"status":503,"code":"no_log_store","errors":[]}"#);
+    let (done, heads) = asked(args(), vec![grows("a\n", 2), refused, grows("b\n", 4)]);
+    assert_eq!((done.unwrap(), heads.len()), (Exit::Success, 3));
+    let (mut present, long) = (Present::default(), "a".repeat(SHORT_PAGE));
+    let pages = ["a\n", &long, "a\n", &"a\n".repeat(LOG_LINES), "a\n", "b\n"];
+    let reached = pages.map(|content| present.is_reached(content, 2, || None));
+    assert_eq!(reached, [false, false, false, false, false, true]);
+}
+
+/// LOG-2: the last lines are as many as were asked for, though the job goes on printing.
+#[test]
+fn last_lines_are_as_many_as_were_asked_for() {
+    let last = LogsArgs { last: Some(5), ..args() };
+    let answers = vec![grows("a\na\na\n", 6), grows("a\na\n", 10)];
+    let (done, heads) = asked(last, answers);
+    assert_eq!(done.unwrap(), Exit::Success);
+    let wanted = [
+        "GET /api/batches/7/log?type=1&lines=5&last=5 HTTP/1.1",
+        "GET /api/batches/7/log?attempt=2&type=1&lines=2&offset=6 HTTP/1.1",
+    ];
+    assert_eq!(heads, wanted);
 }
 
 /// LOG-2: each line stands behind its stream, also where a line comes in pieces or another stream comes between.

@@ -8,7 +8,9 @@
 //! Nobody waits for a store but the spool. What must never happen: that an attempt leaves the spool before a store has said that it
 //! is kept, or that an answer holds a byte that is not in the file at that place.
 
+mod disk;
 mod session;
+mod shipping;
 mod spool;
 #[cfg(test)]
 mod tests;
@@ -24,26 +26,26 @@ use axum::response::{IntoResponse as _, Response};
 use tidemill_model::ShipRequest;
 use tokio::sync::Mutex;
 
-use self::session::{Looked, Shipping};
-use self::spool::Disk;
+use self::disk::Disk;
+use self::shipping::{Looked, Shipping};
 use super::server::{Problem, Served, on_blocking_thread};
 use crate::data_dir::Attempts;
 use crate::machine::boottime_ms;
 use crate::processes::Table;
 
-/// The longest request, bytes.
-const MAX_REQUEST_BYTES: usize = 1 << 20;
+/// The longest request, bytes: it may say of each attempt of a session where to begin.
+const MAX_REQUEST_BYTES: usize = 4 << 20;
 /// The longest that a request may wait, milliseconds.
 const MAX_WAIT_MS: u64 = 10_000;
 /// Between two looks at the spool.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// The session, locked over a look at the spool: one at a time.
+/// The sessions, locked over a look at the spool: one at a time.
 pub(super) struct Ship(Arc<Mutex<Shipping<Disk>>>);
 
 impl Ship {
-    pub(super) fn new(attempts: Attempts, table: Arc<Table>) -> Self {
-        Self(Arc::new(Mutex::new(Shipping::new(Disk::new(attempts, table)))))
+    pub(super) fn new(attempts: Attempts, table: Arc<Table>, max_bytes: Option<u64>) -> Self {
+        Self(Arc::new(Mutex::new(Shipping::new(Disk::new(attempts, table, max_bytes)))))
     }
 
     async fn with<T: Send + 'static>(
@@ -63,6 +65,7 @@ pub(super) async fn output(
 ) -> Result<Response, Problem> {
     served.check_key(&headers)?;
     let request = read(body).await?;
+    served.attempts.has_store();
     let wait = Duration::from_millis(request.wait_ms);
     let begun = Instant::now();
     let number = served.ship.with(move |shipping| shipping.begin(&request, boottime_ms())).await?;
@@ -78,7 +81,7 @@ pub(super) async fn output(
                 return Ok((kind, bytes).into_response());
             }
             Looked::Overtaken => {
-                let detail = "a later request for output has come".to_owned();
+                let detail = "a later request of this store, or those of others, have come".to_owned();
                 return Err(Problem { status: StatusCode::CONFLICT, code: "overtaken", detail });
             }
         }

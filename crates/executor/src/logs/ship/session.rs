@@ -3,83 +3,36 @@
 //! ```text
 //!  found ─┬─ new ──► Begun ─────────┐
 //!         └─ else ─► Known ─ from ──┴─► Piece … ─► (in ended/, all sent) Ended ─ done ─► shipped/
+//!                      └─ done (in ended/: it has all of it by now) ───────────────────────┘
 //! ```
-//! A session is one store, and turns that follow each other; anything else begins another one, in which nothing was told.
+//! A session is one store, and turns that follow each other; anything else of that store begins it anew, and nothing was told.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use tidemill_model::{
     InstanceId, LogStream, MAX_FRAME_BYTES, MAX_SHIPPED_AT_ONCE, ShipFrame, ShipRequest, Shipped, Token,
 };
 
+use super::spool::{Bytes, Place, Seen, Spool, Wanted};
 use super::times::TimesRead;
 
-/// Attempts of which a store hears at once.
-pub(super) const MAX_ATTEMPTS: usize = 2_000;
-/// Of these, so many that have ended before others of them are named, so that those that run find room.
+/// Attempts that have not ended, of which a store hears at once.
+pub(super) const MAX_OPEN: usize = 10_000;
+/// Others beside them: neither keeps the other from being told of.
 pub(super) const MAX_ENDED: usize = 1_000;
-/// An attempt that was silent for so long is looked at less often, milliseconds.
-const QUIET_MS: u64 = 60_000;
-/// How often that is.
+/// Attempts of which it is kept in mind that their output is lost.
+const MAX_LOST: usize = 10_000;
+/// An attempt that has ended is given up after so many failures in a row.
+pub(super) const MAX_FAILURES: u32 = 10;
+/// For how long an attempt has been silent, and how often it is looked at then, milliseconds.
+const LOOKS: [(u64, u64); 2] = [(60_000, 300), (10_000, 200)];
+/// How often one is looked at whose store has not said where to begin, or that cannot be read.
 const LOOK_LATER_MS: u64 = 1_000;
 /// The same of one that was sent as a whole.
 const LOOK_SELDOM_MS: u64 = 60_000;
 /// Of a place that takes long to be listed, the least share of the time until it is listed again.
 const LIST_SHARE: u64 = 100;
-
-/// Where the directory of an attempt is. It moves from the first to the second, and leaves that.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Place {
-    Open,
-    Ended,
-}
-
-/// What the spool shows of an attempt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Seen {
-    pub(super) place: Place,
-    /// Of each stream, bytes, as they were there.
-    pub(super) sizes: [u64; 3],
-}
-
-/// Which bytes are wanted.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Wanted {
-    pub(super) token: Token,
-    pub(super) place: Place,
-    pub(super) stream: LogStream,
-    pub(super) offset: u64,
-    pub(super) most: usize,
-}
-
-/// Some bytes; none: there are no more.
-pub(super) struct Bytes {
-    pub(super) bytes: Vec<u8>,
-    pub(super) times: Vec<(u64, i64)>,
-}
-
-/// Where the output is.
-pub(super) trait Spool {
-    /// The attempts there, and how long it took to find them, milliseconds.
-    fn list(&mut self, place: Place) -> io::Result<(Vec<Token>, u64)>;
-    /// An attempt that was last seen there; nothing: it is gone.
-    fn look(&mut self, token: Token, place: Place) -> io::Result<Option<Seen>>;
-    fn read(&mut self, wanted: Wanted, read: &mut TimesRead) -> io::Result<Bytes>;
-    /// Whether no store was ever told of it. From now on one was.
-    fn take_new(&mut self, token: Token) -> bool;
-    /// A store has all of it. Fails where it is not in the place of those that have ended.
-    fn ship(&mut self, token: Token) -> io::Result<()>;
-}
-
-/// What came of a look.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Looked {
-    Nothing,
-    Answer(Vec<ShipFrame>),
-    /// Another request came after this one.
-    Overtaken,
-}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
@@ -100,9 +53,15 @@ struct Attempt {
     look_at_ms: u64,
     /// Some of it could not be read.
     has_failed: bool,
+    /// How often a read has failed since one did not.
+    failures: u32,
+    /// It was said that it cannot be read.
+    is_said: bool,
+    /// A stream was found shorter than what the store has of it.
+    was_shorter: bool,
 }
 
-/// Attempts of a place that were found and not told of.
+/// Attempts of a place that were found and not told of, the first one last.
 #[derive(Default)]
 struct Listed {
     left: Vec<Token>,
@@ -110,74 +69,75 @@ struct Listed {
 }
 
 /// The session with a store.
-pub(super) struct Shipping<S> {
-    pub(super) spool: S,
-    store: Option<InstanceId>,
+pub(super) struct Session {
+    pub(super) store: InstanceId,
+    /// Of its last request.
+    pub(super) number: u64,
     /// That of the next request of the same session.
     next_turn: u64,
-    /// Of the last request.
-    number: u64,
     turn: u64,
     room: usize,
     attempts: BTreeMap<Token, Attempt>,
+    /// The store was told that there is no more of these, though their directories are there.
+    lost: BTreeSet<Token>,
     listed: [Listed; 2],
     /// Which stream is the next to be sent.
     next: (Token, usize),
 }
 
-impl<S: Spool> Shipping<S> {
-    pub(super) fn new(spool: S) -> Self {
+impl Session {
+    pub(super) fn new(store: InstanceId) -> Self {
         Self {
-            spool,
-            store: None,
-            next_turn: 0,
+            store,
             number: 0,
+            next_turn: 0,
             turn: 0,
             room: 0,
             attempts: BTreeMap::new(),
+            lost: BTreeSet::new(),
             listed: Default::default(),
             next: (Token(0), 0),
         }
     }
 
-    /// Takes a request, and gives the number to look under.
-    pub(super) fn begin(&mut self, request: &ShipRequest, now_ms: u64) -> u64 {
-        let goes_on = request.turn != 0
-            && request.turn == self.next_turn
-            && self.store.as_ref() == Some(&request.store);
+    /// Takes a request, which has a number.
+    pub(super) fn begin(&mut self, spool: &mut impl Spool, request: &ShipRequest, number: u64, now_ms: u64) {
+        let goes_on = request.turn != 0 && request.turn == self.next_turn;
         for token in &request.done {
-            self.done(*token, goes_on);
+            self.done(spool, *token, goes_on);
         }
         if goes_on {
             for from in &request.from {
                 if let Some(attempt) = self.attempts.get_mut(&from.token) {
                     (attempt.stage, attempt.cursors) = (Stage::Shipping, from.offsets);
                     (attempt.times, attempt.look_at_ms) = (Default::default(), now_ms);
+                    attempt.was_shorter = false;
                 }
             }
         } else {
             self.attempts.clear();
+            self.lost.clear();
             self.listed = Default::default();
-            self.store = Some(request.store.clone());
         }
-        self.turn = request.turn;
+        (self.number, self.turn) = (number, request.turn);
         self.room = usize::try_from(request.room_bytes)
             .map_or(MAX_SHIPPED_AT_ONCE, |room| room.min(MAX_SHIPPED_AT_ONCE));
-        self.number += 1;
-        self.number
     }
 
-    /// Within a session, only what was sent as a whole can be done. Another one may repeat what an earlier one was told.
-    fn done(&mut self, token: Token, goes_on: bool) {
+    /// Within a session, what is on its way cannot be done: only what was sent as a whole, what the store has from an earlier
+    /// session, and what it was told to be lost. Another session may repeat what an earlier one was told.
+    fn done(&mut self, spool: &mut impl Spool, token: Token, goes_on: bool) {
         let stage = self.attempts.get(&token).map(|attempt| attempt.stage);
-        if goes_on && stage != Some(Stage::Ended) {
+        let can_be = matches!(stage, Some(Stage::Known | Stage::Ended)) || self.lost.contains(&token);
+        if goes_on && !can_be {
             return;
         }
-        match self.spool.ship(token) {
+        match spool.ship(token) {
             Ok(()) => {
                 self.attempts.remove(&token);
+                self.lost.remove(&token);
             }
-            // It runs, or was done before.
+            // It runs, or is gone.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => {
                 tracing::warn!(%token, %error, "an attempt that a store of logs has stays in the spool")
@@ -185,92 +145,93 @@ impl<S: Spool> Shipping<S> {
         }
     }
 
-    /// What there is to say. The last look of a request gives an answer, if an empty one.
-    pub(super) fn look(&mut self, number: u64, is_last: bool, now_ms: u64) -> Looked {
-        if number != self.number {
-            return Looked::Overtaken;
-        }
+    /// What there is to say.
+    pub(super) fn look(&mut self, spool: &mut impl Spool, now_ms: u64) -> Vec<ShipFrame> {
         let mut frames = Vec::new();
-        self.look_at_known(now_ms, &mut frames);
-        self.find(Place::Open, now_ms, &mut frames);
-        self.find(Place::Ended, now_ms, &mut frames);
-        self.send(now_ms, &mut frames);
+        self.look_at_known(spool, now_ms, &mut frames);
+        self.find(spool, Place::Open, now_ms, &mut frames);
+        self.find(spool, Place::Ended, now_ms, &mut frames);
+        self.send(spool, now_ms, &mut frames);
         self.end(now_ms, &mut frames);
-        if frames.is_empty() && !is_last {
-            return Looked::Nothing;
-        }
+        frames
+    }
+
+    /// The last request has its answer.
+    pub(super) fn has_answered(&mut self) {
         self.next_turn = self.turn.saturating_add(1);
-        Looked::Answer(frames)
     }
 
     /// What has become of the attempts that the store has heard of.
-    fn look_at_known(&mut self, now_ms: u64, frames: &mut Vec<ShipFrame>) {
-        let spool = &mut self.spool;
+    fn look_at_known(&mut self, spool: &mut impl Spool, now_ms: u64, frames: &mut Vec<ShipFrame>) {
         self.attempts.retain(|token, attempt| {
             if attempt.look_at_ms > now_ms {
                 return true;
             }
-            let seen = match spool.look(*token, attempt.seen.place) {
-                Ok(Some(seen)) => seen,
+            match spool.look(*token, attempt.seen.place) {
+                Ok(Some(seen)) => {
+                    // It may have said before that it has all of it, which counts only now.
+                    let has_ended = attempt.seen.place == Place::Open && seen.place != Place::Open;
+                    if attempt.stage == Stage::Known && has_ended {
+                        frames.push(ShipFrame::new(*token, Shipped::Known));
+                    }
+                    attempt.see(seen, now_ms);
+                    true
+                }
                 Ok(None) => {
                     frames.push(ShipFrame::new(*token, Shipped::Gone));
-                    return false;
+                    false
                 }
                 Err(error) => {
                     attempt.fail(*token, now_ms, &error);
-                    return true;
+                    true
                 }
-            };
-            attempt.has_failed = false;
-            if seen != attempt.seen {
-                (attempt.seen, attempt.changed_at_ms) = (seen, now_ms);
             }
-            let is_quiet = now_ms.saturating_sub(attempt.changed_at_ms) >= QUIET_MS;
-            attempt.look_at_ms = match attempt.stage {
-                Stage::Ended => now_ms + LOOK_SELDOM_MS,
-                Stage::Known => now_ms + LOOK_LATER_MS,
-                Stage::Shipping if is_quiet => now_ms + LOOK_LATER_MS,
-                Stage::Shipping => now_ms,
-            };
-            true
         });
     }
 
     /// Tells of attempts that the store has not heard of.
-    fn find(&mut self, place: Place, now_ms: u64, frames: &mut Vec<ShipFrame>) {
-        let mut ended = self.attempts.values().filter(|of| of.seen.place == Place::Ended).count();
-        let has_room =
-            |known: usize, ended: usize| known < MAX_ATTEMPTS && (place == Place::Open || ended < MAX_ENDED);
-        if !has_room(self.attempts.len(), ended) {
+    fn find(&mut self, spool: &mut impl Spool, place: Place, now_ms: u64, frames: &mut Vec<ShipFrame>) {
+        let mut open = self.attempts.values().filter(|of| of.seen.place == Place::Open).count();
+        let mut ended = self.attempts.len() - open;
+        let has_room = |open: usize, ended: usize| match place {
+            Place::Open => open < MAX_OPEN && open + ended < MAX_OPEN + MAX_ENDED,
+            Place::Ended | Place::Shipped => ended < MAX_ENDED,
+        };
+        if !has_room(open, ended) {
             return;
         }
-        self.list(place, now_ms);
-        while has_room(self.attempts.len(), ended)
+        self.list(spool, place, now_ms);
+        while has_room(open, ended)
             && let Some(token) = self.listed[place as usize].left.pop()
         {
-            if self.attempts.contains_key(&token) {
+            if self.attempts.contains_key(&token) || self.lost.contains(&token) {
                 continue;
             }
-            // One that cannot be looked at, or is gone by now, is found again if it is there.
-            let Ok(Some(seen)) = self.spool.look(token, place) else { continue };
-            let (stage, told) = match self.spool.take_new(token) {
+            // One that cannot be looked at, or has moved on by now, is found again if it is there.
+            let Ok(Some(seen)) = spool.look(token, place) else { continue };
+            match seen.place {
+                Place::Open => open += 1,
+                Place::Ended => ended += 1,
+                Place::Shipped => continue,
+            }
+            let (stage, told) = match spool.take_new(token) {
                 true => (Stage::Shipping, Shipped::Begun),
                 false => (Stage::Known, Shipped::Known),
             };
             frames.push(ShipFrame::new(token, told));
-            ended += usize::from(seen.place == Place::Ended);
             self.attempts.insert(token, Attempt::new(stage, seen, now_ms));
         }
     }
 
-    /// Lists a place, where it is time: the last one first, for that is the newest.
-    fn list(&mut self, place: Place, now_ms: u64) {
+    /// Lists a place, where it is time. The oldest come first: whoever has waited for longest.
+    fn list(&mut self, spool: &mut impl Spool, place: Place, now_ms: u64) {
         let listed = &mut self.listed[place as usize];
         if now_ms < listed.again_at_ms {
             return;
         }
-        match self.spool.list(place) {
-            Ok((tokens, took_ms)) => {
+        match spool.list(place) {
+            Ok((mut tokens, took_ms)) => {
+                tokens.reverse();
                 listed.left = tokens;
                 listed.again_at_ms = now_ms.saturating_add(took_ms.saturating_mul(LIST_SHARE));
             }
@@ -282,7 +243,7 @@ impl<S: Spool> Shipping<S> {
     }
 
     /// A piece of each stream that has more, until the store has no room.
-    fn send(&mut self, now_ms: u64, frames: &mut Vec<ShipFrame>) {
+    fn send(&mut self, spool: &mut impl Spool, now_ms: u64, frames: &mut Vec<ShipFrame>) {
         let mut due: Vec<(Token, usize)> = Vec::new();
         for (token, attempt) in &self.attempts {
             due.extend((0..3).filter(|stream| attempt.has_more(*stream)).map(|stream| (*token, stream)));
@@ -301,49 +262,109 @@ impl<S: Spool> Shipping<S> {
             let of = LogStream::ALL[stream];
             let wanted =
                 Wanted { token, place: attempt.seen.place, stream: of, offset, most: left.min(most) };
-            match self.spool.read(wanted, &mut attempt.times[stream]) {
+            match spool.read(wanted, &mut attempt.times[stream]) {
                 // It has moved, become shorter, or something else is in its place: the next look says which.
-                Ok(Bytes { bytes, .. }) if bytes.is_empty() => attempt.has_failed = true,
+                Ok(Bytes { bytes, .. }) if bytes.is_empty() => {
+                    attempt.has_failed = true;
+                    attempt.failures = attempt.failures.saturating_add(1);
+                }
                 Ok(Bytes { bytes, times }) => {
+                    (attempt.failures, attempt.is_said) = (0, false);
                     attempt.cursors[stream] += bytes.len() as u64;
                     room = room.saturating_sub(bytes.len());
                     frames.push(ShipFrame::new(token, Shipped::Piece { stream: of, offset, times, bytes }));
                 }
-                Err(error) => attempt.fail(token, now_ms, &error),
+                Err(error) => {
+                    attempt.failures = attempt.failures.saturating_add(1);
+                    attempt.fail(token, now_ms, &error);
+                }
             }
         }
         self.next = (Token(0), 0);
     }
 
-    /// Says which attempts were sent as a whole.
+    /// Says which attempts were sent as a whole, and of which there is no more to be had.
     fn end(&mut self, now_ms: u64, frames: &mut Vec<ShipFrame>) {
-        for (token, attempt) in &mut self.attempts {
-            let is_whole = attempt.seen.place == Place::Ended && !attempt.has_failed;
+        let lost = &mut self.lost;
+        self.attempts.retain(|token, attempt| {
+            if let Some(why) = attempt.why_lost() {
+                tracing::warn!(%token, why, "the rest of the output of an attempt is not shipped");
+                if lost.len() >= MAX_LOST {
+                    lost.clear();
+                }
+                lost.insert(*token);
+                frames.push(ShipFrame::new(*token, Shipped::Gone));
+                return false;
+            }
+            let is_whole = attempt.seen.place != Place::Open && !attempt.has_failed;
             let is_sent = (0..3).all(|stream| !attempt.has_more(stream));
             if attempt.stage == Stage::Shipping && is_whole && is_sent {
                 attempt.stage = Stage::Ended;
                 attempt.look_at_ms = now_ms + LOOK_SELDOM_MS;
                 frames.push(ShipFrame::new(*token, Shipped::Ended { bytes: attempt.cursors }));
             }
-        }
+            true
+        });
     }
 }
 
 impl Attempt {
     fn new(stage: Stage, seen: Seen, now_ms: u64) -> Self {
-        let (cursors, times) = ([0; 3], Default::default());
-        Self { stage, seen, cursors, times, changed_at_ms: now_ms, look_at_ms: now_ms, has_failed: false }
+        Self {
+            stage,
+            seen,
+            cursors: [0; 3],
+            times: Default::default(),
+            changed_at_ms: now_ms,
+            look_at_ms: now_ms,
+            has_failed: false,
+            failures: 0,
+            is_said: false,
+            was_shorter: false,
+        }
+    }
+
+    fn see(&mut self, seen: Seen, now_ms: u64) {
+        self.has_failed = false;
+        let is_shorter = seen.sizes.iter().zip(self.cursors).any(|(size, cursor)| *size < cursor);
+        self.was_shorter |= self.stage == Stage::Shipping && is_shorter;
+        if seen != self.seen {
+            (self.seen, self.changed_at_ms) = (seen, now_ms);
+        }
+        if !(0..3).any(|stream| self.has_more(stream)) {
+            self.failures = 0;
+        }
+        let quiet_ms = now_ms.saturating_sub(self.changed_at_ms);
+        let every = LOOKS.iter().find(|(after_ms, _)| quiet_ms >= *after_ms);
+        self.look_at_ms = now_ms
+            + match self.stage {
+                Stage::Ended => LOOK_SELDOM_MS,
+                Stage::Known => LOOK_LATER_MS,
+                Stage::Shipping => every.map_or(0, |(_, every_ms)| *every_ms),
+            };
     }
 
     fn has_more(&self, stream: usize) -> bool {
         self.stage == Stage::Shipping && !self.has_failed && self.cursors[stream] < self.seen.sizes[stream]
     }
 
+    fn why_lost(&self) -> Option<&'static str> {
+        let has_ended = self.seen.place != Place::Open;
+        match self.stage {
+            Stage::Ended => None,
+            _ if self.seen.is_too_long => Some("it is longer than an output can be"),
+            _ if has_ended && self.failures >= MAX_FAILURES => Some("it cannot be read"),
+            // What comes behind may be anything.
+            _ if has_ended && self.was_shorter => Some("it has become shorter than what the store has"),
+            Stage::Known | Stage::Shipping => None,
+        }
+    }
+
     fn fail(&mut self, token: Token, now_ms: u64, error: &io::Error) {
-        if !self.has_failed {
+        if !self.is_said {
             tracing::warn!(%token, %error, "the output of an attempt cannot be shipped now");
         }
-        self.has_failed = true;
+        (self.has_failed, self.is_said) = (true, true);
         self.look_at_ms = now_ms + LOOK_LATER_MS;
     }
 }

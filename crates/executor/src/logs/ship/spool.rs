@@ -1,197 +1,55 @@
-//! The spool on the worker's disk: directories of attempts, in which a job may have put anything.
+//! What a session wants of the spool, wherever that is.
 
-use std::collections::BTreeSet;
-use std::fs::File;
 use std::io;
-use std::os::unix::fs::{FileExt as _, MetadataExt as _};
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::time::Instant;
 
-use rustix::fs::{AtFlags, FileType, statat};
-use rustix::io::Errno;
 use tidemill_model::{LogStream, Token};
 
-use super::session::{Bytes, Place, Seen, Spool, Wanted};
-use super::times::{self, TimesRead};
-use crate::attempt_dir::AttemptDir;
-use crate::data_dir::{self, Attempts};
-use crate::plain_file;
-use crate::processes::Table;
+use super::times::TimesRead;
 
-/// Attempts of which it is kept in mind that it was said what is wrong with their output.
-const MAX_SAID: usize = 10_000;
-
-pub(super) struct Disk {
-    attempts: Attempts,
-    table: Arc<Table>,
-    /// Each place, opened since it was listed last.
-    places: [Option<File>; 2],
-    /// Of these it was said that an output is no plain file.
-    said: BTreeSet<Token>,
+/// Where the directory of an attempt is. It moves from each to the next, and leaves the last two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Place {
+    Open,
+    Ended,
+    /// A store has all of it. Another one may still be told of it.
+    Shipped,
 }
 
-impl Disk {
-    pub(super) fn new(attempts: Attempts, table: Arc<Table>) -> Self {
-        Self { attempts, table, places: [None, None], said: BTreeSet::new() }
-    }
-
-    fn place(&self, place: Place) -> &Path {
-        match place {
-            Place::Open => &self.attempts.open,
-            Place::Ended => &self.attempts.ended,
-        }
-    }
-
-    fn dir(&self, token: Token, place: Place) -> AttemptDir {
-        match place {
-            Place::Open => self.attempts.open(token),
-            Place::Ended => self.attempts.ended(token),
-        }
-    }
-
-    /// Looks from the place's own directory: of a thousand attempts, that takes half the time that whole paths would.
-    fn sizes(&mut self, token: Token, place: Place) -> io::Result<Option<[u64; 3]>> {
-        let dir = match self.places[place as usize].take() {
-            Some(dir) => dir,
-            None => plain_file::open_dir(self.place(place))?,
-        };
-        let dir = self.places[place as usize].insert(dir);
-        let name = token.to_string();
-        // A link in its place may lead anywhere.
-        if !found_at(dir, &name)?.is_some_and(|(kind, _)| kind.is_dir()) {
-            return Ok(None);
-        }
-        let found = LogStream::ALL.map(|stream| found_at(dir, &format!("{name}/{}", stream.name())));
-        let mut sizes = [0; 3];
-        for ((size, stream), found) in sizes.iter_mut().zip(LogStream::ALL).zip(found) {
-            match found? {
-                Some((kind, length)) if kind.is_file() => *size = length,
-                Some(_) => self.say(token, stream),
-                None => {}
-            }
-        }
-        Ok(Some(sizes))
-    }
-
-    /// Once of an attempt.
-    fn say(&mut self, token: Token, stream: LogStream) {
-        if self.said.len() >= MAX_SAID {
-            self.said.clear();
-        }
-        if self.said.insert(token) {
-            let stream = stream.name();
-            tracing::warn!(%token, stream, "an output is not a plain file: the job has put something else in its place");
-        }
-    }
-
-    fn times(
-        &self,
-        dir: &AttemptDir,
-        file: &File,
-        wanted: &Wanted,
-        read: &mut TimesRead,
-    ) -> io::Result<(Vec<(u64, i64)>, usize)> {
-        let range = wanted.offset..wanted.offset + wanted.most as u64;
-        let (mut times, end) = match wanted.stream {
-            LogStream::Stdout => times::of_range(dir, 0, range, read)?,
-            LogStream::Stderr => times::of_range(dir, 1, range, read)?,
-            LogStream::Worker => (Vec::new(), range.end),
-        };
-        if times.first().is_none_or(|(offset, _)| *offset > wanted.offset) {
-            let found = file.metadata()?;
-            let ms = found.mtime().saturating_mul(1_000) + found.mtime_nsec() / 1_000_000;
-            times.insert(0, (wanted.offset, ms));
-        }
-        Ok((times, usize::try_from(end - wanted.offset).unwrap_or(wanted.most)))
-    }
+/// What the spool shows of an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Seen {
+    pub(super) place: Place,
+    /// Of each stream, bytes, as they were there.
+    pub(super) sizes: [u64; 3],
+    /// One of them is longer than an output can be: something else is in its place.
+    pub(super) is_too_long: bool,
 }
 
-fn path(dir: &AttemptDir, stream: LogStream) -> PathBuf {
-    match stream {
-        LogStream::Stdout => dir.stdout(),
-        LogStream::Stderr => dir.stderr(),
-        LogStream::Worker => dir.worker(),
-    }
+/// Which bytes are wanted.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Wanted {
+    pub(super) token: Token,
+    pub(super) place: Place,
+    pub(super) stream: LogStream,
+    pub(super) offset: u64,
+    pub(super) most: usize,
 }
 
-/// What is there, which is followed nowhere, and how long it is.
-fn found_at(dir: &File, path: &str) -> io::Result<Option<(FileType, u64)>> {
-    match statat(dir, path, AtFlags::SYMLINK_NOFOLLOW) {
-        Ok(found) => {
-            let length = u64::try_from(found.st_size).unwrap_or(0);
-            Ok(Some((FileType::from_raw_mode(found.st_mode), length)))
-        }
-        Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
-        Err(error) => Err(error.into()),
-    }
+/// Some bytes; none: there are no more.
+pub(super) struct Bytes {
+    pub(super) bytes: Vec<u8>,
+    pub(super) times: Vec<(u64, i64)>,
 }
 
-fn is_gone(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
-}
-
-impl Spool for Disk {
-    fn list(&mut self, place: Place) -> io::Result<(Vec<Token>, u64)> {
-        let begun = Instant::now();
-        // Somebody may have put another directory there.
-        self.places[place as usize] = None;
-        let tokens = data_dir::all_in(self.place(place))?;
-        Ok((tokens, u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX)))
-    }
-
-    fn look(&mut self, token: Token, place: Place) -> io::Result<Option<Seen>> {
-        // It may move from the first to the second, never back.
-        for place in [Place::Open, Place::Ended].into_iter().filter(|of| *of >= place) {
-            if let Some(sizes) = self.sizes(token, place)? {
-                return Ok(Some(Seen { place, sizes }));
-            }
-        }
-        Ok(None)
-    }
-
-    fn read(&mut self, wanted: Wanted, read: &mut TimesRead) -> io::Result<Bytes> {
-        let none = Bytes { bytes: Vec::new(), times: Vec::new() };
-        let dir = self.dir(wanted.token, wanted.place);
-        if !plain_file::is_dir(dir.path()) {
-            return Ok(none);
-        }
-        let file = match plain_file::open(&path(&dir, wanted.stream)) {
-            Ok(file) => file,
-            Err(error) if is_gone(&error) => return Ok(none),
-            Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
-                self.say(wanted.token, wanted.stream);
-                return Ok(none);
-            }
-            Err(error) => return Err(error),
-        };
-        let (mut times, most) = self.times(&dir, &file, &wanted, read)?;
-        let mut bytes = vec![0; most];
-        let mut length = 0;
-        while length < most {
-            match file.read_at(&mut bytes[length..], wanted.offset + length as u64) {
-                Ok(0) => break,
-                Ok(count) => length += count,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-        bytes.truncate(length);
-        if wanted.stream == LogStream::Worker {
-            let own = times::of_lines(&bytes, wanted.offset);
-            if own.first().is_some_and(|(offset, _)| *offset == wanted.offset) {
-                times.clear();
-            }
-            times.extend(own);
-        }
-        Ok(Bytes { bytes, times })
-    }
-
-    fn take_new(&mut self, token: Token) -> bool {
-        self.table.take_new(token)
-    }
-
-    fn ship(&mut self, token: Token) -> io::Result<()> {
-        self.attempts.ship(token)
-    }
+/// Where the output is.
+pub(super) trait Spool {
+    /// The attempts there, by their tokens, and how long it took to find them, milliseconds.
+    fn list(&mut self, place: Place) -> io::Result<(Vec<Token>, u64)>;
+    /// An attempt that was last seen there; nothing: it is gone.
+    fn look(&mut self, token: Token, place: Place) -> io::Result<Option<Seen>>;
+    fn read(&mut self, wanted: Wanted, read: &mut TimesRead) -> io::Result<Bytes>;
+    /// Whether no store was ever told of it. From now on one was.
+    fn take_new(&mut self, token: Token) -> bool;
+    /// A store has all of it. Fails where it has not ended, and where it is gone.
+    fn ship(&mut self, token: Token) -> io::Result<()>;
 }

@@ -8,8 +8,10 @@ use tidemill_model::{
     InstanceId, LogStream, MAX_FRAME_BYTES, ShipFrame, ShipFrom, ShipRequest, Shipped, Token,
 };
 
-use super::session::{Bytes, Looked, MAX_ATTEMPTS, MAX_ENDED, Place, Seen, Shipping, Spool, Wanted};
-use super::spool::Disk;
+use super::disk::{Disk, milliseconds};
+use super::session::{MAX_ENDED, MAX_FAILURES, MAX_OPEN};
+use super::shipping::{Looked, Shipping};
+use super::spool::{Bytes, Place, Seen, Spool, Wanted};
 use super::times::TimesRead;
 
 type Streams = [Vec<u8>; 3];
@@ -22,6 +24,7 @@ struct Memory {
     shipped: BTreeMap<Token, Streams>,
     /// Cannot be read.
     broken: bool,
+    too_long: BTreeSet<Token>,
     looks: usize,
 }
 
@@ -33,6 +36,11 @@ impl Memory {
 
     fn print(&mut self, token: i64, stream: usize, bytes: &[u8]) {
         self.attempts.get_mut(&Token(token)).unwrap().1[stream].extend(bytes);
+    }
+
+    fn of(&self, token: Token) -> Option<(Place, &Streams)> {
+        let there = self.attempts.get(&token).map(|(place, streams)| (*place, streams));
+        there.or_else(|| Some((Place::Shipped, self.shipped.get(&token)?)))
     }
 
     fn end(&mut self, token: i64) {
@@ -48,10 +56,11 @@ impl Spool for Memory {
 
     fn look(&mut self, token: Token, place: Place) -> io::Result<Option<Seen>> {
         self.looks += 1;
-        let seen = self.attempts.get(&token).filter(|(of, _)| *of >= place);
+        let seen = self.of(token).filter(|(of, _)| *of >= place);
         Ok(seen.map(|(place, streams)| Seen {
-            place: *place,
+            place,
             sizes: streams.each_ref().map(|of| of.len() as u64),
+            is_too_long: self.too_long.contains(&token),
         }))
     }
 
@@ -59,7 +68,7 @@ impl Spool for Memory {
         if self.broken {
             return Err(io::Error::other("broken"));
         }
-        let of = &self.attempts[&wanted.token].1[wanted.stream.index()];
+        let of = &self.of(wanted.token).unwrap().1[wanted.stream.index()];
         let rest = &of[of.len().min(usize::try_from(wanted.offset).unwrap())..];
         Ok(Bytes { bytes: rest[..rest.len().min(wanted.most)].to_vec(), times: Vec::new() })
     }
@@ -74,6 +83,7 @@ impl Spool for Memory {
                 self.shipped.insert(token, self.attempts.remove(&token).unwrap().1);
                 Ok(())
             }
+            None if self.shipped.contains_key(&token) => Ok(()),
             _ => Err(io::ErrorKind::NotFound.into()),
         }
     }
@@ -126,12 +136,12 @@ impl Store {
                     let have = &self.have[&token];
                     assert_eq!(have.each_ref().map(|of| of.len() as u64), bytes);
                     assert!(
-                        oracle.attempts[&token] == (Place::Ended, have.clone()),
+                        oracle.of(token).is_some_and(|(place, of)| place != Place::Open && of == have),
                         "{token} is as it was printed"
                     );
                     self.done.push(token);
                 }
-                Shipped::Gone => assert!(!oracle.attempts.contains_key(&token)),
+                Shipped::Gone => assert!(oracle.of(token).is_none(), "{token} is there"),
             }
         }
     }
@@ -281,10 +291,10 @@ fn store_says_where_to_begin() {
     assert_eq!(frames, [piece(6, b"6789")]);
     // It may say so again.
     assert_eq!(asked(&mut shipping, &request(1, 3, &[[9, 0, 0]]), now), [piece(9, b"9")]);
-    // Of what it has more of than there is, it is told no other length.
+    // Of what it has more of than there is, nothing can be said to be whole.
     shipping.spool.end(1);
     let frames = asked(&mut shipping, &request(1, 4, &[[12, 0, 1]]), now);
-    assert_eq!(frames, [ShipFrame::new(Token(1), Shipped::Ended { bytes: [12, 0, 1] })]);
+    assert_eq!(frames, [ShipFrame::new(Token(1), Shipped::Gone)]);
 }
 
 /// LOG-1: who prints gigabytes holds nobody up: each stream has its turn, and an answer has its bound.
@@ -318,35 +328,162 @@ fn every_stream_has_its_turn() {
     assert_eq!(all, tidemill_model::MAX_SHIPPED_AT_ONCE);
 }
 
-/// LOG-1: so many attempts are told of at once, those that run before those that have ended, and the others as these are done.
+/// LOG-1: however many run and print nothing, those that have ended are told of, the oldest first, and the others as these are done.
 #[test]
 fn so_many_attempts_are_told_of_at_once() {
     let mut shipping = Shipping::new(Memory::default());
-    for token in 1..=5_000 {
+    let (open, ended) = (MAX_OPEN as i64, MAX_ENDED as i64);
+    for token in 1..=open + 3 * ended {
         shipping.spool.begin(token);
-        if token <= 3_500 {
+        if token <= 2 * ended {
             shipping.spool.end(token);
         }
     }
     let mut store = Store::new(0);
     turn(&mut shipping, &mut store, 1_000, 0);
-    assert_eq!(store.have.len(), MAX_ATTEMPTS);
-    assert_eq!(store.done.len(), MAX_ATTEMPTS - 1_500, "1,500 run");
-    assert!(store.done.iter().all(|token| token.0 > 3_000), "the newest first");
-    for token in 3_501..=5_000 {
+    assert_eq!(store.have.len(), MAX_OPEN + MAX_ENDED, "{ended} more wait to be told of, of both");
+    assert_eq!(store.done, (1..=ended).map(Token).collect::<Vec<_>>(), "the oldest first");
+    turn(&mut shipping, &mut store, 1_000, 1_000);
+    assert_eq!(store.done, (ended + 1..=2 * ended).map(Token).collect::<Vec<_>>());
+    for token in 2 * ended + 1..=open + 3 * ended {
         shipping.spool.end(token);
     }
-    for now in 1..20 {
+    turn(&mut shipping, &mut store, 1_000, 2_000);
+    assert_eq!(store.done.len(), MAX_OPEN, "none is told of beside them");
+    for now in 3..6 {
         turn(&mut shipping, &mut store, 1_000, now * 1_000);
     }
-    assert_eq!(shipping.spool.shipped.len(), 5_000);
-    for token in 5_001..=8_000 {
+    assert_eq!(shipping.spool.shipped.len(), MAX_OPEN + 3 * MAX_ENDED);
+}
+
+/// LOG-1: a store that has closed the log of an attempt in an earlier session, of which the word was lost, says so again where the
+/// attempt is named to it; while it runs that changes nothing, and it is named once more when it has ended.
+#[test]
+fn what_an_earlier_session_has_kept_is_done_in_the_next_one() {
+    let mut shipping = Shipping::new(Memory::default());
+    for token in [1, 2] {
         shipping.spool.begin(token);
-        shipping.spool.end(token);
+        shipping.spool.print(token, 0, b"text");
+        shipping.spool.new.clear();
     }
-    store.have.clear();
-    turn(&mut shipping, &mut store, 1_000, 20_000);
-    assert_eq!(store.have.len(), MAX_ENDED, "so that there is room for those that begin");
+    shipping.spool.end(1);
+    let mut store = Store::new(0);
+    let known = |token| ShipFrame::new(Token(token), Shipped::Known);
+    assert_eq!(asked(&mut shipping, &store.request(100), 0), [known(2), known(1)]);
+    (store.turn, store.done) = (1, vec![Token(1), Token(2)]);
+    assert_eq!(asked(&mut shipping, &store.request(100), 1_000), []);
+    assert_eq!(shipping.spool.shipped.keys().collect::<Vec<_>>(), [&Token(1)]);
+    shipping.spool.end(2);
+    (store.turn, store.done) = (2, Vec::new());
+    assert_eq!(asked(&mut shipping, &store.request(100), 3_000), [known(2)]);
+    (store.turn, store.done) = (3, vec![Token(2)]);
+    assert_eq!(asked(&mut shipping, &store.request(100), 4_000), []);
+    assert_eq!(shipping.spool.shipped.len(), 2);
+}
+
+/// LOG-1: two stores that ask in turns, as they do while a partition moves, both get all of it, and neither sets the other back. A
+/// request that waits is overtaken by its own store alone, and of a third store on, the one that was not heard of for longest begins
+/// anew.
+#[test]
+fn two_stores_that_ask_both_get_all_of_it() {
+    let mut shipping = Shipping::new(Memory::default());
+    let mut stores = [Store::new(0), Store::new(1)];
+    for token in 1..=3 {
+        shipping.spool.begin(token);
+        shipping.spool.print(token, 0, b"0123456789");
+    }
+    for now in 0..20 {
+        let [first, second] = &mut stores;
+        let waits = shipping.begin(&first.request(7), now * 100);
+        let frames = asked(&mut shipping, &second.request(7), now * 100);
+        second.hear(frames, &shipping.spool);
+        match shipping.look(waits, true, now * 100) {
+            Looked::Answer(frames) => first.hear(frames, &shipping.spool),
+            other => panic!("{other:?}"),
+        }
+        if now == 10 {
+            (1..=3).for_each(|token| shipping.spool.end(token));
+        }
+    }
+    assert!(shipping.spool.attempts.is_empty() && shipping.spool.shipped.len() == 3);
+    for store in &stores {
+        assert!(store.have.values().all(|have| have[0] == b"0123456789") && store.have.len() == 3);
+    }
+    // What one has said to be done is still sent to the other as a whole.
+    shipping.spool.begin(4);
+    shipping.spool.print(4, 0, b"text");
+    for store in &mut stores {
+        turn(&mut shipping, store, 0, 2_000);
+    }
+    shipping.spool.end(4);
+    let [first, second] = &mut stores;
+    turn(&mut shipping, first, 100, 2_100);
+    turn(&mut shipping, first, 100, 2_200);
+    assert!(shipping.spool.shipped.contains_key(&Token(4)) && second.have[&Token(4)][0].is_empty());
+    for step in 0..3 {
+        turn(&mut shipping, second, 100, 2_300 + step * 100);
+    }
+    assert_eq!(second.have[&Token(4)][0], b"text");
+    assert_eq!(turn(&mut shipping, second, 100, 70_000), 0, "and nothing is said to be gone");
+    // A third one.
+    shipping.spool.begin(5);
+    let mut third = Store::new(2);
+    turn(&mut shipping, &mut third, 100, 70_100);
+    turn(&mut shipping, second, 100, 70_200);
+    assert_eq!(third.have.len(), 1);
+    assert_eq!(asked(&mut shipping, &first.request(100), 70_300), [ShipFrame::new(Token(5), Shipped::Known)]);
+    assert_eq!(turn(&mut shipping, second, 100, 70_400), 0, "the second goes on");
+}
+
+/// LOG-1: an attempt of which there is no more to be had is given up: one that cannot be read again and again, once it has ended, one
+/// whose output has become shorter than what the store has, and one whose output is longer than it can be. It is told once, and is
+/// done when the store says so.
+#[test]
+fn what_is_lost_is_told_to_be_gone() {
+    let mut shipping = Shipping::new(Memory::default());
+    let mut store = Store::new(0);
+    for token in 1..=3 {
+        shipping.spool.begin(token);
+        shipping.spool.print(token, 0, b"text");
+    }
+    turn(&mut shipping, &mut store, 1_000, 0);
+    let gone = |token| ShipFrame::new(Token(token), Shipped::Gone);
+    let mut next = |shipping: &mut Shipping<Memory>, now| {
+        let frames = asked(shipping, &store.request(1_000), now);
+        store.turn += 1;
+        frames
+    };
+    shipping.spool.too_long.insert(Token(3));
+    assert_eq!(next(&mut shipping, 1_000), [gone(3)], "also while it runs");
+    // It is shorter for a while.
+    let shortened = std::mem::take(&mut shipping.spool.attempts.get_mut(&Token(2)).unwrap().1[0]);
+    assert_eq!(next(&mut shipping, 2_000), []);
+    shipping.spool.print(2, 0, &shortened);
+    assert_eq!(next(&mut shipping, 3_000), []);
+    shipping.spool.end(2);
+    assert_eq!(next(&mut shipping, 4_000), [gone(2)]);
+    shipping.spool.broken = true;
+    shipping.spool.print(1, 0, b" more");
+    let mut now = 5_000;
+    for _ in 0..2 * MAX_FAILURES {
+        now += 1_000;
+        assert_eq!(next(&mut shipping, now), [], "it runs");
+    }
+    shipping.spool.broken = false;
+    now += 1_000;
+    assert_eq!(next(&mut shipping, now).len(), 1);
+    shipping.spool.print(1, 0, b" and more");
+    shipping.spool.broken = true;
+    shipping.spool.end(1);
+    for _ in 1..MAX_FAILURES {
+        now += 1_000;
+        assert_eq!(next(&mut shipping, now), []);
+    }
+    assert_eq!(next(&mut shipping, now + 1_000), [gone(1)]);
+    assert_eq!(next(&mut shipping, now + 2_000), [], "that was told");
+    store.done = vec![Token(1), Token(2), Token(3)];
+    turn(&mut shipping, &mut store, 1_000, now + 3_000);
+    assert_eq!(shipping.spool.shipped.keys().collect::<Vec<_>>(), [&Token(1), &Token(2)]);
 }
 
 /// LOG-1: what is named wrongly changes nothing, and what is gone is told.
@@ -393,7 +530,7 @@ fn the_later_of_two_requests_counts() {
     assert_eq!(turn(&mut shipping, &mut store, 10, 3), 0);
 }
 
-/// LOG-1: attempts that are silent are looked at once a second; those of which all was sent, seldom.
+/// LOG-1: attempts that are silent are looked at less often, but soon enough for a line to be seen within a second.
 #[test]
 fn silent_attempts_are_looked_at_less_often() {
     let mut shipping = Shipping::new(Memory::default());
@@ -410,8 +547,10 @@ fn silent_attempts_are_looked_at_less_often() {
         shipping.spool.looks - before
     };
     assert_eq!(looks(&mut shipping, 100), 10 * 100);
+    looks(&mut shipping, 20_000);
+    assert_eq!(looks(&mut shipping, 40_000), 10 * 50);
     looks(&mut shipping, 60_000);
-    assert_eq!(looks(&mut shipping, 80_000), 10 * 10);
+    assert_eq!(looks(&mut shipping, 80_000), 10 * 34);
     for token in 1..=10 {
         shipping.spool.end(token);
     }
@@ -424,8 +563,8 @@ fn silent_attempts_are_looked_at_less_often() {
 fn disk_shows_attempts_where_they_are() {
     let dir = tempfile::tempdir().unwrap();
     let attempts = crate::data_dir::DataDir::open(dir.path()).unwrap().attempts;
-    let mut disk = Disk::new(attempts.clone(), Arc::default());
-    let seen = |place, sizes| Some(Seen { place, sizes });
+    let mut disk = Disk::new(attempts.clone(), Arc::default(), None);
+    let seen = |place, sizes| Some(Seen { place, sizes, is_too_long: false });
     for token in [1, 2, 3] {
         attempts.open(Token(token)).create().unwrap();
     }
@@ -455,5 +594,78 @@ fn disk_shows_attempts_where_they_are() {
         assert!(read(token, place, stream, 0).bytes.is_empty(), "{token} {place:?} {stream:?}");
     }
     attempts.ship(Token(1)).unwrap();
+    assert_eq!(disk.look(Token(1), Place::Open).unwrap(), seen(Place::Shipped, [4, 0, 6]));
+    std::fs::remove_dir_all(attempts.shipped(Token(1)).path()).unwrap();
     assert_eq!(disk.look(Token(1), Place::Open).unwrap(), None);
+}
+
+/// LOG-1: a file may be of any time.
+#[test]
+fn files_may_be_of_any_time() {
+    assert_eq!(milliseconds(2, 3_999_999), 2_003);
+    assert_eq!(milliseconds(i64::MAX, 999_999_999), i64::MAX);
+    assert_eq!(milliseconds(i64::MIN, 0), i64::MIN);
+}
+
+/// LOG-1: a file that is longer than its limit allows is nothing that the shim has written.
+#[test]
+fn output_beyond_its_limit_is_told_from_others() {
+    let dir = tempfile::tempdir().unwrap();
+    let attempts = crate::data_dir::DataDir::open(dir.path()).unwrap().attempts;
+    attempts.open(Token(1)).create().unwrap();
+    let open = attempts.open(Token(1));
+    let is_too_long = |path: std::path::PathBuf, length: u64, max_bytes| {
+        let file = std::fs::File::create(&path).unwrap();
+        file.set_len(length).unwrap();
+        let seen = Disk::new(attempts.clone(), Arc::default(), max_bytes).look(Token(1), Place::Open);
+        std::fs::remove_file(path).unwrap();
+        seen.unwrap().unwrap().is_too_long
+    };
+    let slack = 64 << 10;
+    for path in [open.stdout(), open.stderr()] {
+        let found =
+            [100 + slack, 101 + slack, 1 << 42].map(|length| is_too_long(path.clone(), length, Some(100)));
+        assert_eq!(found, [false, true, true]);
+        assert!(!is_too_long(path, 1 << 42, None), "there is no limit");
+    }
+    assert_eq!([slack, slack + 1].map(|length| is_too_long(open.worker(), length, None)), [false, true]);
+}
+
+/// LOG-1: an output that its job keeps from the worker is no output, until it can be read again. It is not tried to be read each time.
+#[test]
+fn output_that_is_kept_from_the_worker_is_none() {
+    use std::os::unix::fs::{PermissionsExt as _, chown};
+    let dir = tempfile::tempdir().unwrap();
+    let attempts = crate::data_dir::DataDir::open(dir.path()).unwrap().attempts;
+    let open = attempts.open(Token(1));
+    open.create().unwrap();
+    std::fs::write(open.stdout(), "text").unwrap();
+    std::fs::write(open.stderr(), "error").unwrap();
+    let account = 65_534;
+    for path in [dir.path(), &attempts.open, open.path(), &open.stdout(), &open.stderr()] {
+        chown(path, Some(account), None).expect("this test runs as root");
+    }
+    let set = |path: &std::path::Path, mode| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    let look = move || {
+        // Of this thread alone.
+        nix::unistd::setfsuid(account.into());
+        let mut disk = Disk::new(attempts.clone(), Arc::default(), None);
+        let mut sizes = || disk.look(Token(1), Place::Open).unwrap().unwrap().sizes;
+        assert_eq!(sizes(), [4, 5, 0]);
+        set(&open.stdout(), 0o000);
+        assert_eq!(sizes(), [4, 5, 0], "nobody has tried to read it");
+        let wanted =
+            Wanted { token: Token(1), place: Place::Open, stream: LogStream::Stdout, offset: 0, most: 9 };
+        assert!(disk.read(wanted, &mut TimesRead::default()).unwrap().bytes.is_empty());
+        let mut sizes = || disk.look(Token(1), Place::Open).unwrap().unwrap().sizes;
+        assert_eq!(sizes(), [0, 5, 0]);
+        set(&open.stdout(), 0o600);
+        assert_eq!(sizes(), [4, 5, 0]);
+        set(open.path(), 0o000);
+        assert_eq!(sizes(), [0, 0, 0]);
+        set(open.path(), 0o700);
+    };
+    std::thread::spawn(look).join().unwrap();
 }
