@@ -17,7 +17,7 @@ use tokio::sync::{Notify, Semaphore, watch};
 
 use crate::arrivals::Arrivals;
 use crate::kept::{HOME_KEPT_FOR, Home, Kept, homeless};
-use crate::logs::Stores;
+use crate::log_stores::Stores;
 use crate::ports::{Admin, Cluster, Feed, Freshness, Keys, Past, SentCommands};
 use crate::position::JournalPosition;
 use crate::turns::{Told, Turns};

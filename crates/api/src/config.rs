@@ -10,7 +10,8 @@ use tidemill_model::JobType;
 use tidemill_model::bounds::within;
 use tidemill_serving::Limits;
 
-use crate::logs::MAX_NAMES;
+/// Names of stores of logs.
+const MAX_NAMES: usize = 64;
 
 /// How the interface is served, and its bounds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -7,7 +7,7 @@ use tidemill_cluster::{Peers, trouble};
 use tidemill_model::{LiveUsage, LogStream, Token};
 use tidemill_serving::tls::Roles;
 
-use crate::logs::{GONE, LogPart};
+use crate::log_stores::{GONE, LogPart};
 use crate::{Error, Problem};
 
 /// What a worker is asked for.

@@ -14,7 +14,8 @@ use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinHandle};
 
 use crate::error::Source;
-use crate::store::{Answer, Store, WorkerPlace, WorkerState};
+use crate::store::{Answer, Store};
+use crate::worker::{WorkerPlace, WorkerState};
 
 /// The workers that there are; may block for some seconds. An error says why they are not known at the moment.
 pub type Workers = Arc<dyn Fn() -> Result<Vec<WorkerPlace>, String> + Send + Sync>;

@@ -35,9 +35,10 @@ mod store;
 mod sweep;
 #[cfg(test)]
 mod tests;
+mod worker;
 
 pub use config::{Config, GroupConfig, HdfsConfig, S3Config};
 pub use error::Error;
 pub use fetch::Workers;
 pub use run::{Outside, Running};
-pub use store::{WorkerPlace, WorkerState};
+pub use worker::{WorkerPlace, WorkerState};

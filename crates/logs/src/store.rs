@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tidemill_model::{GroupName, LogStream, ShardId, ShipFrame, ShipFrom, Shipped, Token};
+use tidemill_model::{LogStream, ShipFrame, ShipFrom, Shipped, Token};
 use tokio::sync::{Notify, Semaphore};
 
 use crate::cover::Cover;
@@ -17,38 +17,13 @@ use crate::log::{Key, Log, State, Taken};
 use crate::places::Places;
 use crate::recent::Recent;
 use crate::segment::Close;
+use crate::worker::WorkerPlace;
 use crate::{Config, Error};
 
 /// Logs that have ended and were read or written lately.
 const CLOSED_MAX: usize = 1_000;
 /// Attempts of late that have printed nothing.
 const SILENT_MAX: usize = 50_000;
-
-/// A worker as the read tables have it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WorkerPlace {
-    /// Its id.
-    pub worker: Arc<str>,
-    /// The shard that it works for now.
-    pub shard: ShardId,
-    /// The shards that it has ever worked for, each with its group: an attempt is of the group of its own shard.
-    pub groups: Vec<(ShardId, GroupName)>,
-    /// Where it listens.
-    pub address: Arc<str>,
-    /// Whether it may be there.
-    pub state: WorkerState,
-}
-
-/// Whether a worker may be there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WorkerState {
-    /// It is asked.
-    There,
-    /// It has stopped, and may come again with what it has.
-    Left,
-    /// Its host is given up: what it had not shipped is lost, unless it comes again.
-    Gone,
-}
 
 pub(crate) struct Store {
     pub(crate) config: Config,

@@ -18,8 +18,9 @@ use crate::flush::{flush_log, sync_once};
 use crate::log::Key;
 use crate::reading::{Reader, Wanted, chunks, lines, search};
 use crate::segment::Close;
-use crate::store::{Answer, Store, WorkerPlace, WorkerState};
+use crate::store::{Answer, Store};
 use crate::sweep::{Swept, sweep_once};
+use crate::worker::{WorkerPlace, WorkerState};
 
 const SHARD: ShardId = ShardId(3);
 

@@ -8,15 +8,12 @@ use tidemill_model::{
 use tidemill_store::rows::{AttemptRow, BatchRow, WorkerRow};
 use tidemill_store::{AttemptFilter, PageRequest, ReadTables};
 
-use super::LogPart;
-use super::stores::{Kept, LogName, Search, Stores};
 use crate::Problem;
 use crate::app::App;
+use crate::log_stores::{GONE, Kept, LogName, LogPart, Search, Stores};
 
 /// Attempts of one batch that are looked at.
 const MAX_ATTEMPTS: usize = 1_000;
-/// The code of an error: nothing is kept of a log.
-pub(crate) const GONE: &str = "no_log";
 /// How long more of the log of an attempt may come after its end is on record.
 const MORE_WITHIN_MS: i64 = 300_000;
 /// And where its worker is lost.

@@ -12,9 +12,9 @@ use tokio::sync::watch::error::RecvError;
 
 use super::attempt::{AtWorker, AttemptLog, read_batch, stores};
 use super::event_id::EventId;
-use super::stores::Kept;
 use crate::Problem;
 use crate::app::App;
+use crate::log_stores::Kept;
 use crate::standing::Standing;
 use crate::turns::Turn;
 use crate::view::batch_state;

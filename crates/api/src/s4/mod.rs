@@ -25,7 +25,7 @@ use crate::app::App;
 use crate::auth::{Credentials, user_of};
 use crate::body::{Body, bad_body};
 use crate::call::{Call, Calls};
-use crate::logs::OUTPUTS;
+use crate::log_stores::OUTPUTS;
 use crate::parameter::{Asked, Parameter};
 use crate::params::Params;
 use crate::rights::{Asks, Caller};

@@ -3,7 +3,7 @@
 use tidemill_model::{KeptLog, LiveUsage, LogMatches, Role, ThirdPartyReport, Why};
 
 use crate::call::{Call, Calls};
-use crate::logs::LogPart;
+use crate::log_stores::LogPart;
 use crate::routes::{
     attempts, batch_commands, batches, bulk, external_dependencies, log_tail, logs, rerun_plans, reruns, run,
 };

@@ -12,8 +12,6 @@ use tidemill_serving::tls::Roles;
 
 use crate::Error;
 
-/// Stores that a configuration names.
-pub(crate) const MAX_NAMES: usize = 64;
 /// Addresses that all their names stand for; what is beyond is not asked.
 const MAX_STORES: usize = 256;
 /// What is known is looked at again after so long.

@@ -76,11 +76,11 @@ impl Stores {
     }
 
     /// Which store has the attempts of this shard, as far as that is known.
-    pub(super) async fn owner(&self, log: &LogName) -> Option<SocketAddr> {
+    pub(crate) async fn owner(&self, log: &LogName) -> Option<SocketAddr> {
         self.known.now().await.owner(log.token.shard())
     }
 
-    pub(super) async fn lines(
+    pub(crate) async fn lines(
         &self,
         log: &LogName,
         stream: LogStream,
@@ -96,11 +96,11 @@ impl Stores {
         self.json(log, self.asks("/lines", query)).await
     }
 
-    pub(super) async fn summary(&self, log: &LogName) -> Kept<KeptLog> {
+    pub(crate) async fn summary(&self, log: &LogName) -> Kept<KeptLog> {
         self.json(log, self.asks("", Vec::new())).await
     }
 
-    pub(super) async fn search(&self, log: &LogName, search: &Search<'_>) -> Kept<LogMatches> {
+    pub(crate) async fn search(&self, log: &LogName, search: &Search<'_>) -> Kept<LogMatches> {
         let Search { stream, text, ignore_case, offset, limit } = search;
         let query = vec![
             number("type", stream.number()),
@@ -114,7 +114,7 @@ impl Stores {
     }
 
     /// What follows these offsets, once there is something, or after [`WAITS`].
-    pub(super) async fn chunks(&self, log: &LogName, from: LogOffsets) -> Kept<LogChunks> {
+    pub(crate) async fn chunks(&self, log: &LogName, from: LogOffsets) -> Kept<LogChunks> {
         let query = vec![
             number("stdout", from.stdout),
             number("stderr", from.stderr),
@@ -126,7 +126,7 @@ impl Stores {
     }
 
     /// The bytes of a stream, or of a range of it, as they come. The status is 200, 206 or 416.
-    pub(super) async fn bytes(
+    pub(crate) async fn bytes(
         &self,
         log: &LogName,
         stream: LogStream,
