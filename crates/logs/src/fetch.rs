@@ -158,7 +158,7 @@ impl Fetcher {
             let pause = match self.exchange(worker, &mut session, room).await {
                 Ok(Heard::Frames(bytes)) => {
                     told = None;
-                    let has_more = bytes * 4 >= MAX_SHIPPED_AT_ONCE.min(room);
+                    let has_more = bytes >= MAX_FRAME_BYTES;
                     if has_more { Duration::ZERO } else { PACE.saturating_sub(begun_at.elapsed()) }
                 }
                 Ok(Heard::OlderVersion) => LOOK_FOR_NEWER,

@@ -148,8 +148,10 @@ async fn write(store: &Store, log: &Log, batch: &Batch) -> Result<(Cover, Vec<Ar
         source: error.into(),
     })?;
     let bytes = object.len();
-    store.unsynced.wrote(&log.key);
+    store.wrote(&log.key);
     place.write(&path, object).await?;
+    // What was made durable meanwhile may have been without it.
+    store.wrote(&log.key);
     let written = Arc::new(Segment::written(place, (name, path), bytes, footer));
     let stays = segments.into_iter().filter(|one| !taken_in.iter().any(|taken| Arc::ptr_eq(one, taken)));
     let cover = Cover::new(stays.chain([written]).collect());

@@ -172,7 +172,8 @@ impl Store {
 
     /// The hosts of these workers are given up: what came of their logs is kept, and that the rest is lost.
     pub(crate) fn cut_all(&self, is_gone: impl Fn(&str) -> bool) {
-        let logs: Vec<_> = self.opened().values().filter(|open| is_gone(&open.worker)).cloned().collect();
+        let is_cut = |open: &&Open| is_gone(&open.worker) && open.log.state().close == Close::Open;
+        let logs: Vec<_> = self.opened().values().filter(is_cut).cloned().collect();
         for Open { log, worker } in logs {
             tracing::warn!(%worker, token = %log.key.token, "the rest of a log is lost with its worker's host");
             self.cut(&log);
@@ -246,6 +247,13 @@ impl Store {
     /// Those that grow.
     pub(crate) fn open_logs(&self) -> Vec<Arc<Log>> {
         self.opened().values().map(|open| Arc::clone(&open.log)).collect()
+    }
+
+    /// A log has a new segment.
+    pub(crate) fn wrote(&self, key: &Key) {
+        if self.places.current.sync_every().is_some() {
+            self.unsynced.wrote(key);
+        }
     }
 
     /// A log that is in segments as a whole.

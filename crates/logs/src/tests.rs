@@ -569,6 +569,34 @@ fn search_finds_each_line_once() {
     });
 }
 
+/// LOG-2: of a log that grows, a search goes on where it ended, finds what was cut there, and never goes back.
+#[test]
+fn search_of_a_log_that_grows_goes_on() {
+    let place = tempfile::tempdir().unwrap();
+    run(async {
+        let store = store(place.path());
+        tell(&store, 1, Shipped::Begun).await;
+        let reader = {
+            store.take(&worker("w"), piece(1, LogStream::Stdout, 0, b"one nee")).await;
+            reader(&store, 1).await.unwrap()
+        };
+        let ask = async |offset| {
+            let text = "needle".to_owned();
+            let wanted = Wanted { stream: LogStream::Stdout, text, ignore_case: false, offset, limit: 9 };
+            let found = search(&reader, &wanted).await.unwrap();
+            (found.matches.iter().map(|line| (line.line, line.offset)).collect::<Vec<_>>(), found.offset)
+        };
+        let (matches, next) = ask(0).await;
+        assert!(matches.is_empty() && next <= 4, "{next}");
+        assert_eq!(ask(6).await, (vec![], 6));
+        store.take(&worker("w"), piece(1, LogStream::Stdout, 7, b"dle\ntwo")).await;
+        let (matches, next) = ask(next).await;
+        assert_eq!(matches, [(1, 0)]);
+        assert!(next >= 11, "{next}");
+        assert_eq!(ask(next).await.0, []);
+    });
+}
+
 /// LOG-2: the first line that looks like an error, of stderr before stdout, wherever its segment is.
 #[test]
 fn first_error_is_of_stderr_where_there_is_one() {

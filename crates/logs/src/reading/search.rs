@@ -34,19 +34,22 @@ pub(crate) async fn search(reader: &Reader, wanted: &Wanted) -> Result<LogMatche
     while from < stop && search.matches.len() < wanted.limit {
         let length = usize::try_from(stop - from).unwrap_or(WINDOW).min(WINDOW);
         let bytes = reader.read_all(wanted.stream, from..from + length as u64).await?;
+        if bytes.is_empty() {
+            break;
+        }
         let window_end = from + bytes.len() as u64;
         let done = search.window(&bytes, from).await?;
         if done < window_end || search.matches.len() >= wanted.limit || (window_end >= end && !is_open) {
             from = done;
             continue;
         }
-        if done > window_end || bytes.is_empty() {
-            from = done.max(window_end);
+        if done > window_end {
+            from = done;
             continue;
         }
         // What begins in this window may end in what follows; a line that was found does not count again.
         let kept = (needle.len() - 1) as u64;
-        let rest = window_end.saturating_sub(kept).max(search.found_up_to());
+        let rest = window_end.saturating_sub(kept).max(search.at.found_up_to).max(begin);
         if window_end >= stop {
             from = rest;
             break;
@@ -70,11 +73,6 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Behind the last line that was found.
-    fn found_up_to(&self) -> u64 {
-        self.at.found_up_to
-    }
-
     /// Looks through bytes that begin there. Gives up to where everything is looked through.
     async fn window(&mut self, bytes: &[u8], begin: u64) -> Result<u64, Error> {
         let folded = fold(bytes, self.wanted.ignore_case);

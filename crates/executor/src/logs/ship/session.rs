@@ -242,22 +242,39 @@ impl Session {
         }
     }
 
-    /// A piece of each stream that has more, until the store has no room.
+    /// Pieces of the streams that have more, in turns, until the store has no room.
     fn send(&mut self, spool: &mut impl Spool, now_ms: u64, frames: &mut Vec<ShipFrame>) {
+        let mut room = self.room;
+        loop {
+            let before = room;
+            self.send_round(spool, now_ms, &mut room, frames);
+            if room == 0 || room == before {
+                return;
+            }
+        }
+    }
+
+    /// A piece of each.
+    fn send_round(
+        &mut self,
+        spool: &mut impl Spool,
+        now_ms: u64,
+        room: &mut usize,
+        frames: &mut Vec<ShipFrame>,
+    ) {
         let mut due: Vec<(Token, usize)> = Vec::new();
         for (token, attempt) in &self.attempts {
             due.extend((0..3).filter(|stream| attempt.has_more(*stream)).map(|stream| (*token, stream)));
         }
         let first = due.partition_point(|of| *of < self.next);
         due.rotate_left(first);
-        let mut room = self.room;
         for (token, stream) in due {
             self.next = (token, stream);
-            if room == 0 {
+            if *room == 0 {
                 return;
             }
             let attempt = self.attempts.get_mut(&token).expect("it was found among them");
-            let (offset, most) = (attempt.cursors[stream], room.min(MAX_FRAME_BYTES));
+            let (offset, most) = (attempt.cursors[stream], (*room).min(MAX_FRAME_BYTES));
             let left = usize::try_from(attempt.seen.sizes[stream] - offset).unwrap_or(most);
             let of = LogStream::ALL[stream];
             let wanted =
@@ -271,7 +288,7 @@ impl Session {
                 Ok(Bytes { bytes, times }) => {
                     (attempt.failures, attempt.is_said) = (0, false);
                     attempt.cursors[stream] += bytes.len() as u64;
-                    room = room.saturating_sub(bytes.len());
+                    *room = room.saturating_sub(bytes.len());
                     frames.push(ShipFrame::new(token, Shipped::Piece { stream: of, offset, times, bytes }));
                 }
                 Err(error) => {

@@ -316,7 +316,7 @@ fn every_stream_has_its_turn() {
     };
     assert_eq!(lengths(&store), [[MAX_FRAME_BYTES, 5]; 3]);
     turn(&mut shipping, &mut store, u64::MAX, 0);
-    assert_eq!(lengths(&store), [[2 * MAX_FRAME_BYTES, 5]; 3]);
+    assert_eq!(lengths(&store), [[3 * MAX_FRAME_BYTES, 5]; 3]);
     assert_eq!(turn(&mut shipping, &mut store, 0, 0), 0, "there is no room");
     let (mut many, mut store) = (Shipping::new(Memory::default()), Store::new(0));
     for token in 1..=40 {
