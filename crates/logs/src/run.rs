@@ -24,6 +24,8 @@ use crate::{Config, Error};
 
 const ROLE: &str = "logs";
 const THREADS: usize = 2;
+/// Of its threads: output can wait.
+const PRIORITY: i32 = 5;
 /// For a worker to take a connection, or to say anything more.
 const SILENCE: Duration = Duration::from_secs(20);
 
@@ -88,6 +90,10 @@ impl Running {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(THREADS)
             .thread_name(ROLE)
+            .on_thread_start(|| {
+                // Starts of jobs come first, where all is one process. It is no matter if that cannot be had.
+                let _ = rustix::process::setpriority_process(None, PRIORITY);
+            })
             .enable_all()
             .build()
             .map_err(Error::Thread)?;

@@ -25,6 +25,8 @@ use crate::processes::Table;
 use crate::thread::{Thread, not_started};
 
 const WHAT: &str = "the server of logs";
+/// Of its threads: output can wait.
+const PRIORITY: i32 = 5;
 
 /// What is served.
 pub(crate) struct Shown {
@@ -68,6 +70,8 @@ impl LogServer {
         let served = Arc::new(server::Served { attempts, table, ship, key_hash });
         let (stop, stopped) = oneshot::channel();
         let serve = move || {
+            // Threads that it starts for files have the same. Starts of jobs come first.
+            let _ = rustix::process::setpriority_process(None, PRIORITY);
             if let Err(error) = runtime.block_on(server::serve(listener, served, serving, stopped)) {
                 tracing::error!(%error, "the server of logs has ended");
             }
