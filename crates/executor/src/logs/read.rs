@@ -3,6 +3,8 @@
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 
+use tidemill_model::whole_lines;
+
 /// The most that one answer holds, bytes.
 pub(crate) const MAX_BYTES: usize = 1 << 20;
 
@@ -37,37 +39,11 @@ fn read_bounded(file: &mut File, wanted: Wanted, max_bytes: usize) -> io::Result
     let mut bytes = Vec::new();
     file.take(max_bytes as u64).read_to_end(&mut bytes)?;
     let at_end = offset + bytes.len() as u64 >= size;
-    let taken = whole_lines(&bytes, wanted.lines).unwrap_or_else(|| {
-        let last_line = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
-        match (at_end && wanted.is_final, last_line) {
-            (true, _) => bytes.len(),
-            (false, 0) if bytes.len() == max_bytes => whole_characters(&bytes),
-            (false, end) => end,
-        }
-    });
+    let taken = whole_lines(&bytes, wanted.lines, max_bytes, at_end && wanted.is_final);
     bytes.truncate(taken);
     let offset = offset + taken as u64;
     let content = String::from_utf8_lossy(&bytes).into_owned();
     Ok(Piece { content, offset, reaches_end: offset >= size })
-}
-
-/// The end of so many lines, if there are so many.
-fn whole_lines(bytes: &[u8], lines: usize) -> Option<usize> {
-    match lines.checked_sub(1) {
-        None => Some(0),
-        Some(before) => {
-            let mut ends = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
-            ends.nth(before).map(|(end, _)| end + 1)
-        }
-    }
-}
-
-/// Without the beginning of a character whose rest comes later.
-fn whole_characters(bytes: &[u8]) -> usize {
-    match std::str::from_utf8(bytes) {
-        Err(error) if error.error_len().is_none() && error.valid_up_to() > 0 => error.valid_up_to(),
-        Ok(_) | Err(_) => bytes.len(),
-    }
 }
 
 #[cfg(test)]
