@@ -44,7 +44,7 @@ pub use error::{Error, SubmitError};
 pub use lines::{OpenLine, OwnerAddresses, ReplyLines, TakeReply};
 pub use live::{
     AskOwner, BoxFuture, GroupShards, HttpLive, InProcessLive, Live, LiveError, MAX_PLANNED_BYTES,
-    OwnerAddress, Peers, all_pages, follow_shards, live_router, trouble,
+    OwnerAddress, Peers, Refusal, all_pages, follow_shards, live_router, trouble,
 };
 pub use outstanding::{Load, Output, Outstanding};
 pub use registrar::Registrar;

@@ -228,10 +228,14 @@ async fn answer(
 }
 
 /// A question that is not answered, as problem+json.
-pub(crate) struct Refusal {
-    pub(crate) status: StatusCode,
-    pub(crate) code: &'static str,
-    pub(crate) detail: String,
+#[derive(Debug)]
+pub struct Refusal {
+    /// Of the answer.
+    pub status: StatusCode,
+    /// For programs.
+    pub code: &'static str,
+    /// For people.
+    pub detail: String,
 }
 
 impl IntoResponse for Refusal {

@@ -12,7 +12,7 @@ use axum::{Json, Router};
 use futures_util::stream;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
-use tidemill_cluster::Parts;
+use tidemill_cluster::{Parts, Refusal};
 use tidemill_model::{
     KeptLog, LogChunks, LogLines, LogMatches, LogOffsets, LogParts, LogPlace, LogStream, Timestamp, Token,
 };
@@ -56,34 +56,12 @@ pub(crate) fn router(served: Served) -> Router {
         .with_state(Arc::new(served))
 }
 
-/// An error as the interface tells it, too.
-struct Problem {
-    status: StatusCode,
-    code: &'static str,
-    detail: String,
+fn wrong(name: &str, value: impl std::fmt::Display, rule: &str) -> Refusal {
+    let detail = format!("{name} is {value}, but {rule}");
+    Refusal { status: StatusCode::BAD_REQUEST, code: "wrong_parameter", detail }
 }
 
-impl Problem {
-    fn parameter(name: &str, value: impl std::fmt::Display, rule: &str) -> Self {
-        let detail = format!("{name} is {value}, but {rule}");
-        Self { status: StatusCode::BAD_REQUEST, code: "wrong_parameter", detail }
-    }
-}
-
-impl IntoResponse for Problem {
-    fn into_response(self) -> Response {
-        let body = serde_json::json!({
-            "type": "about:blank",
-            "title": self.status.canonical_reason().unwrap_or("error"),
-            "status": self.status.as_u16(),
-            "detail": self.detail,
-            "code": self.code,
-        });
-        (self.status, [(header::CONTENT_TYPE, "application/problem+json")], body.to_string()).into_response()
-    }
-}
-
-impl From<Error> for Problem {
+impl From<Error> for Refusal {
     fn from(error: Error) -> Self {
         tracing::warn!(error = &error as &dyn std::error::Error, "a log cannot be read");
         let (status, code) = match &error {
@@ -102,8 +80,8 @@ impl Served {
     }
 
     /// The log that a ticket is for: of this attempt, and no other.
-    async fn find(self: &Arc<Self>, token: Token, headers: &HeaderMap) -> Result<Reader, Problem> {
-        let refused = |detail: &str| Problem {
+    async fn find(self: &Arc<Self>, token: Token, headers: &HeaderMap) -> Result<Reader, Refusal> {
+        let refused = |detail: &str| Refusal {
             status: StatusCode::UNAUTHORIZED,
             code: "wrong_ticket",
             detail: detail.to_owned(),
@@ -119,7 +97,7 @@ impl Served {
             return Err(refused(none));
         }
         let key = Key { group: ticket.group, token };
-        let log = self.store.find(&key).await?.ok_or_else(|| Problem {
+        let log = self.store.find(&key).await?.ok_or_else(|| Refusal {
             status: StatusCode::NOT_FOUND,
             code: "nothing_kept",
             detail: format!("this store has nothing of attempt {token}"),
@@ -128,11 +106,11 @@ impl Served {
     }
 }
 
-async fn parts(State(served): State<Arc<Served>>, headers: HeaderMap) -> Result<Json<LogParts>, Problem> {
+async fn parts(State(served): State<Arc<Served>>, headers: HeaderMap) -> Result<Json<LogParts>, Refusal> {
     let given = Served::bearer(&headers).unwrap_or_default();
     if <[u8; 32]>::from(Sha256::digest(given.as_bytes())) != served.key_hash {
         let detail = "the header Authorization has to be Bearer and the cluster's internal key".to_owned();
-        return Err(Problem { status: StatusCode::UNAUTHORIZED, code: "wrong_key", detail });
+        return Err(Refusal { status: StatusCode::UNAUTHORIZED, code: "wrong_key", detail });
     }
     let Parts { mine, count } = served.parts.borrow().clone();
     Ok(Json(LogParts { mine: mine.into_iter().collect(), count }))
@@ -142,15 +120,15 @@ async fn summary(
     State(served): State<Arc<Served>>,
     Path(token): Path<Token>,
     headers: HeaderMap,
-) -> Result<Json<KeptLog>, Problem> {
+) -> Result<Json<KeptLog>, Refusal> {
     let reader = served.find(token, &headers).await?;
     Ok(Json(again!(reader, reader.summary())?))
 }
 
-fn stream_of(number: Option<u8>) -> Result<LogStream, Problem> {
+fn stream_of(number: Option<u8>) -> Result<LogStream, Refusal> {
     let number = number.unwrap_or(1);
-    let wrong = || Problem::parameter("type", number, "has to be 1 (stdout), 2 (stderr) or 3 (worker)");
-    LogStream::of_number(number).ok_or_else(wrong)
+    let unknown = || wrong("type", number, "has to be 1 (stdout), 2 (stderr) or 3 (worker)");
+    LogStream::of_number(number).ok_or_else(unknown)
 }
 
 fn wait_of(wait_ms: Option<u64>) -> Duration {
@@ -173,17 +151,17 @@ async fn some_lines(
     Path(token): Path<Token>,
     Query(asked): Query<LinesAsked>,
     headers: HeaderMap,
-) -> Result<Json<LogLines>, Problem> {
+) -> Result<Json<LogLines>, Refusal> {
     let reader = served.find(token, &headers).await?;
     let stream = stream_of(asked.stream)?;
     let place = match (asked.offset, asked.line, asked.last) {
         (offset, None, None) => LogPlace::Offset(offset.unwrap_or(0)),
-        (None, Some(0), None) => return Err(Problem::parameter("line", 0, "lines count from 1")),
+        (None, Some(0), None) => return Err(wrong("line", 0, "lines count from 1")),
         (None, Some(line), None) => LogPlace::Line(line),
         (None, None, Some(last)) => LogPlace::Last(last),
         _ => {
             let rule = "one of offset, line and last says where to begin";
-            return Err(Problem::parameter("offset", "given with another", rule));
+            return Err(wrong("offset", "given with another", rule));
         }
     };
     let wanted = asked.lines.unwrap_or(LINES).min(LINES_MAX);
@@ -208,11 +186,11 @@ async fn some_matches(
     Path(token): Path<Token>,
     Query(asked): Query<SearchAsked>,
     headers: HeaderMap,
-) -> Result<Json<LogMatches>, Problem> {
+) -> Result<Json<LogMatches>, Refusal> {
     let reader = served.find(token, &headers).await?;
     if asked.text.is_empty() || asked.text.len() > TEXT_MAX {
         let length = format!("{} bytes long", asked.text.len());
-        return Err(Problem::parameter("text", length, "has to be 1 to 1000 bytes"));
+        return Err(wrong("text", length, "has to be 1 to 1000 bytes"));
     }
     let wanted = Wanted {
         stream: stream_of(asked.stream)?,
@@ -240,7 +218,7 @@ async fn some_chunks(
     Path(token): Path<Token>,
     Query(asked): Query<ChunksAsked>,
     headers: HeaderMap,
-) -> Result<Json<LogChunks>, Problem> {
+) -> Result<Json<LogChunks>, Refusal> {
     let reader = served.find(token, &headers).await?;
     let from = LogOffsets { stdout: asked.stdout, stderr: asked.stderr, worker: asked.worker };
     let wait = wait_of(asked.wait_ms);
@@ -258,7 +236,7 @@ async fn bytes(
     Path(token): Path<Token>,
     Query(wanted): Query<BytesAsked>,
     headers: HeaderMap,
-) -> Result<Response, Problem> {
+) -> Result<Response, Refusal> {
     let reader = served.find(token, &headers).await?;
     let stream = stream_of(wanted.stream)?;
     let (end, _) = reader.end(stream);
@@ -267,7 +245,7 @@ async fn bytes(
         Asked::All => (StatusCode::OK, 0..end),
         Asked::Part(range) => (StatusCode::PARTIAL_CONTENT, range),
         Asked::Nothing => {
-            let problem = Problem {
+            let problem = Refusal {
                 status: StatusCode::RANGE_NOT_SATISFIABLE,
                 code: "wrong_range",
                 detail: format!("the log has {end} bytes, and none in this range"),
