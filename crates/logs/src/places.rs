@@ -19,6 +19,8 @@ pub(crate) struct Found {
     pub(crate) all: Vec<Arc<Segment>>,
     /// Of these, those in the place that is written to.
     pub(crate) current: Vec<Arc<Segment>>,
+    /// An earlier place that could not say what it has.
+    pub(crate) lacks: Option<Error>,
 }
 
 impl Places {
@@ -35,18 +37,21 @@ impl Places {
     /// What is kept of a log. What two places have is equal.
     ///
     /// # Errors
-    /// One of them cannot say it.
+    /// The one that is written to cannot say it.
     pub(crate) async fn find(&self, key: &Key) -> Result<Found, Error> {
-        let mut found = Found::default();
-        for place in self.all() {
-            let objects = place.list(&key.directory()).await?;
-            let segments =
-                objects.iter().filter_map(|object| Segment::of_object(place, object)).map(Arc::new);
-            found.all.extend(segments);
-            if Arc::ptr_eq(place, &self.current) {
-                found.current.clone_from(&found.all);
+        let current = segments(&self.current, key).await?;
+        let mut found = Found { all: current.clone(), current, lacks: None };
+        for place in &self.earlier {
+            match segments(place, key).await {
+                Ok(segments) => found.all.extend(segments),
+                Err(error) => found.lacks = Some(error),
             }
         }
         Ok(found)
     }
+}
+
+async fn segments(place: &Arc<Place>, key: &Key) -> Result<Vec<Arc<Segment>>, Error> {
+    let objects = place.list(&key.directory()).await?;
+    Ok(objects.iter().filter_map(|object| Segment::of_object(place, object)).map(Arc::new).collect())
 }

@@ -329,7 +329,7 @@ impl Store {
         }
         let found = self.places.find(key).await?;
         if found.all.is_empty() {
-            return Ok(None);
+            return found.lacks.map_or(Ok(None), Err);
         }
         let log = Log::new(key.clone(), state_of(Cover::new(found.all)).await?);
         if log.state().close == Close::Ended {

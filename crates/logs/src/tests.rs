@@ -648,6 +648,27 @@ fn reader_who_waits_hears_of_what_comes() {
     });
 }
 
+/// LOG-4: an earlier place that does not answer keeps no log from going on; of what only that place may have, it is not said that
+/// there is none.
+#[cfg(feature = "hdfs")]
+#[test]
+fn earlier_place_that_is_down_holds_up_nothing_new() {
+    let place = tempfile::tempdir().unwrap();
+    run(async {
+        let mut config = config(place.path());
+        config.earlier_places = vec!["hdfs://127.0.0.1:1/logs".to_owned()];
+        config.call_timeout_s = 2;
+        let store = Arc::new(Store::new(config).unwrap());
+        let anew = Answer::From(ShipFrom { token: token(1), offsets: [0; 3] });
+        assert_eq!(tell(&store, 1, Shipped::Known).await, anew);
+        store.take(&worker("w"), piece(1, LogStream::Stdout, 0, b"new\n")).await;
+        tell(&store, 1, Shipped::Ended { bytes: [4, 0, 0] }).await;
+        flush(&store, 1).await;
+        assert_eq!(whole(&reader(&store, 1).await.unwrap(), LogStream::Stdout).await, b"new\n");
+        assert!(store.find(&key(2)).await.is_err());
+    });
+}
+
 /// LOG-4: by age, and by size with the oldest first; each group has its own bounds, and what grows stays.
 #[test]
 fn old_logs_go_and_too_many_of_a_group() {
