@@ -124,10 +124,9 @@ impl AttemptLog {
             Some(stores) => stores.lines(&self.name, stream, place, lines).await,
             None => Ok(None),
         };
-        let problem = match kept {
-            Ok(Some(lines)) => return Ok(lines.into()),
-            Ok(None) => None,
-            Err(problem) => Some(problem),
+        let problem = match found(kept) {
+            Ok(lines) => return Ok(lines.into()),
+            Err(problem) => problem,
         };
         let LogPlace::Offset(offset) = place else {
             return Err(problem.unwrap_or_else(|| match &app.stores {
@@ -151,10 +150,9 @@ impl AttemptLog {
             Some(stores) => stores.bytes(&self.name, stream, range.clone()).await,
             None => Ok(None),
         };
-        let problem = match kept {
-            Ok(Some(response)) => return Ok(response),
-            Ok(None) => None,
-            Err(problem) => Some(problem),
+        let problem = match found(kept) {
+            Ok(response) => return Ok(response),
+            Err(problem) => problem,
         };
         let bytes = app.workers.download(&self.address, self.name.token, stream, range).await;
         bytes.map_err(|from_worker| problem.unwrap_or(from_worker))
@@ -185,6 +183,11 @@ impl AttemptLog {
         );
         Problem::new(StatusCode::NOT_FOUND, GONE, detail)
     }
+}
+
+/// What stores have; else why one that may have it was not asked, if there is such a one.
+fn found<T>(kept: Kept<T>) -> Result<T, Option<Problem>> {
+    kept.map_err(Some)?.ok_or(None)
 }
 
 /// The stores, for what nobody else can answer.
