@@ -24,7 +24,10 @@ pub(crate) const FOLLOWED_P99: &str = "from its print to the follower, p99, ms";
 pub(crate) const FIRST_BYTE: &str = "first byte of the log of 1 GB, ms";
 const MIDDLE_BYTE: &str = "first byte from its middle on, ms";
 pub(crate) const SEARCHED: &str = "search for what is not in the log of 1 GB, s";
-pub(crate) const BESIDE: &str = "start of a job beside one that prints 10 GB, as a multiple of alone";
+/// The other job writes as much, with the same processors, and has no log.
+pub(crate) const BESIDE: &str =
+    "start of a job beside one that prints 10 GB, as a multiple of beside one that writes 10 GB to /dev/null";
+const BESIDE_OF_ALONE: &str = "start of a job beside one that prints 10 GB, as a multiple of alone";
 const PATIENCE: Duration = Duration::from_secs(600);
 const LOOK: Duration = Duration::from_millis(20);
 const LINE: &str =
@@ -81,13 +84,21 @@ pub(crate) fn measure(name: &str, scale: usize) -> anyhow::Result<Row> {
         (FIRST_BYTE, first),
         (MIDDLE_BYTE, middle),
         (SEARCHED, searched),
-        (BESIDE, beside),
+        (BESIDE, beside.printer / beside.silent),
+        (BESIDE_OF_ALONE, beside.printer / beside.alone),
     ];
     Ok(figures.into_iter().fold(row, |row, (figure, value)| row.with(figure, value)))
 }
 
 fn mb(bytes: usize) -> f64 {
     bytes as f64 / 1e6
+}
+
+/// Medians of starts, milliseconds: alone, beside a job that writes to nobody, and beside one that prints.
+struct Beside {
+    alone: f64,
+    silent: f64,
+    printer: f64,
 }
 
 struct Bench<'a> {
@@ -210,16 +221,26 @@ impl Bench<'_> {
         Ok(mb(BYTES * writers) / begun.elapsed().as_secs_f64())
     }
 
-    /// How long jobs take to start, while another prints so many bytes, as a multiple of without it.
-    fn beside(&self, bytes: usize) -> anyhow::Result<f64> {
+    /// How long jobs take to start, alone and while another writes so many bytes.
+    fn beside(&self, bytes: usize) -> anyhow::Result<Beside> {
         let stamp = self.directory.join("stamp");
         let job = self.job("small", &format!("date +%s%N > {0}.new; mv {0}.new {0}", stamp.display()))?;
         let alone = self.starts(&job, &stamp)?;
-        let printer = self.job("printer", &format!("yes '{LINE}' | head -c {bytes}"))?;
-        let printing = self.run(&printer)?;
-        let beside = self.starts(&job, &stamp)?;
+        let write = format!("yes '{LINE}' | head -c {bytes}");
+        let silent = self.run(&self.job("silent", &format!("while {write} > /dev/null; do :; done"))?)?;
+        let beside_silent = self.starts(&job, &stamp)?;
+        let killed = self.fixture.client(&["batch", "kill", &silent])?;
+        ensure!(killed.status.success(), "{}", String::from_utf8_lossy(&killed.stderr));
+        self.until("the silent job has ended", || self.has_ended(&silent))?;
+        let printing = self.run(&self.job("printer", &write)?)?;
+        let beside_printer = self.starts(&job, &stamp)?;
         self.until("the printer's log is kept", || self.kept(&printing))?;
-        Ok(beside / alone)
+        Ok(Beside { alone, silent: beside_silent, printer: beside_printer })
+    }
+
+    fn has_ended(&self, batch: &str) -> Option<()> {
+        let shown = self.client.json(&format!("/api/batches/{batch}")).ok()?;
+        (shown["state"] == "finished").then_some(())
     }
 
     /// The median of some, milliseconds from the request to the job's first action.
@@ -234,10 +255,7 @@ impl Bench<'_> {
                 text.trim().parse().ok()
             })?;
             times.push((started.saturating_sub(asked)) as f64 / 1e6);
-            self.until("a batch ends", || {
-                let shown = self.client.json(&format!("/api/batches/{batch}")).ok()?;
-                (shown["state"] == "finished").then_some(())
-            })?;
+            self.until("a batch ends", || self.has_ended(&batch))?;
         }
         percentile(&mut times, 0.5).context("some were measured")
     }
