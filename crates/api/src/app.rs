@@ -6,20 +6,21 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tidemill_cluster::{Live, Submitter};
-use tidemill_model::{BulkId, LiveAnswer, LiveQuery, ShardId, UserName};
+use tidemill_directory::Known;
+use tidemill_model::{BulkId, LiveAnswer, LiveQuery, ShardId};
 use tidemill_seal::OwnersSecret;
 use tidemill_serving::Limits;
 use tidemill_serving::tls::Roles;
+use tidemill_store::Tables;
 use tidemill_store::hints::Hints;
-use tidemill_store::rows::{AppKeyRow, GroupRow};
-use tidemill_store::{ReadPullTables, ReadTables, Tables};
 use tokio::sync::{Notify, Semaphore, watch};
 
 use crate::arrivals::Arrivals;
-use crate::kept::{HOME_KEPT_FOR, Home, Kept, homeless};
 use crate::log_stores::Stores;
-use crate::ports::{Admin, Cluster, Feed, Freshness, Keys, Past, SentCommands};
+use crate::ports::{Admin, Cluster, Feed, Freshness, Past, SentCommands};
 use crate::position::JournalPosition;
+use crate::refusals::Refusals;
+use crate::table_keys::TableKeys;
 use crate::turns::{Told, Turns};
 use crate::workers::Workers;
 use crate::{Config, Error, Problem};
@@ -33,8 +34,8 @@ pub struct Deps {
     pub submitter: Submitter,
     /// Asks owners.
     pub live: Arc<dyn Live>,
-    /// Application keys while tables are being built.
-    pub keys: Arc<dyn Keys>,
+    /// What is known of the catalogue at once: keys, groups, places of jobs and users, people. Somebody has to keep it.
+    pub known: Known,
     /// Answers about the past.
     pub past: Arc<dyn Past>,
     /// Knows how far the tables are.
@@ -58,14 +59,15 @@ pub struct Deps {
 pub(crate) struct App {
     pub(crate) config: Config,
     pub(crate) deps: Deps,
-    pub(crate) keys: Kept<Arc<str>, AppKeyRow>,
+    pub(crate) table_keys: TableKeys,
     pub(crate) workers: Workers,
     /// None: none is configured.
     pub(crate) stores: Option<Stores>,
     /// By which owners know what was checked here.
     pub(crate) secret: OwnersSecret,
-    pub(crate) user_groups: Kept<UserName, Home>,
     pub(crate) bulks: Bulks,
+    /// Until the audit list has them.
+    pub(crate) refusals: Refusals,
     pub(crate) requests: Arc<Semaphore>,
     pub(crate) arrivals: Arc<Arrivals>,
     /// Answers that go on: how many of them are open, over all and for each key (OPS-7).
@@ -80,13 +82,9 @@ pub(crate) struct App {
     pub(crate) ready: tokio::sync::Mutex<Option<(Instant, Result<(), String>)>>,
     /// True once the program stops.
     pub(crate) stopping: watch::Receiver<bool>,
-    groups: Mutex<Option<(Instant, Arc<[GroupRow]>)>>,
     /// Where each application wrote last by a call that gives no position.
     written: Mutex<HashMap<Arc<str>, JournalPosition>>,
 }
-
-/// How long the list of groups is kept; a group that is not in it is looked for at once.
-const GROUPS_FOR: Duration = Duration::from_secs(1);
 
 /// What those are told whose answer would be one too many that goes on.
 const STREAMS: Told =
@@ -109,12 +107,12 @@ impl App {
         let config = config.within(limits);
         let peer_timeout = Duration::from_millis(config.peer_timeout_ms);
         Ok(Self {
-            keys: Kept::new(config.key_cache()),
             stores: Stores::new(&config, deps.roles.as_ref())?,
-            user_groups: Kept::new(HOME_KEPT_FOR),
             bulks: Bulks::default(),
             secret: OwnersSecret::of(&config.internal_key),
+            table_keys: TableKeys::default(),
             workers: Workers::new(&config.logs_key, peer_timeout, deps.roles.as_ref())?,
+            refusals: Refusals::default(),
             requests: Arc::new(Semaphore::new(config.max_requests)),
             arrivals: Arrivals::new(config.max_requests.min(limits.connections / 2), limits.per_address / 4),
             streams: Turns::new(STREAMS, config.max_streams, config.max_streams_per_key, config.max_streams),
@@ -125,7 +123,6 @@ impl App {
             asking_pulls: Arc::new(Semaphore::new(config.max_pull_requests_in_flight)),
             ready: tokio::sync::Mutex::default(),
             stopping,
-            groups: Mutex::default(),
             written: Mutex::default(),
             config,
             deps,
@@ -188,56 +185,6 @@ impl App {
             Problem::unavailable("owner_unavailable", format!("{error}; try again later"))
         })
     }
-
-    /// The group that fits, from a list that is at most a second old, or from a new one.
-    pub(crate) async fn find_group(
-        &self,
-        fits: impl Fn(&GroupRow) -> bool + Send,
-    ) -> Result<Option<GroupRow>, Problem> {
-        let kept = self.groups.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some((read_at, groups)) = kept
-            && read_at.elapsed() < GROUPS_FOR
-            && let Some(group) = groups.iter().find(|group| fits(group))
-        {
-            return Ok(Some(group.clone()));
-        }
-        let groups: Arc<[GroupRow]> = self.read(|tables| tables.groups()).await?.into();
-        let found = groups.iter().find(|group| fits(group)).cloned();
-        *self.groups.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), groups));
-        Ok(found)
-    }
-
-    /// The group whose work the shard does.
-    pub(crate) async fn group_of_shard(&self, shard: ShardId) -> Result<Option<GroupRow>, Problem> {
-        self.find_group(|group| group.shard == i64::from(shard.0)).await
-    }
-
-    /// The user's home group.
-    ///
-    /// # Errors
-    /// The user has none; the tables.
-    pub(crate) async fn home_of(&self, user: &UserName) -> Result<Home, Problem> {
-        if let Some(home) = self.user_groups.get(user) {
-            return Ok(home);
-        }
-        let name = user.clone();
-        let row = self.read(move |tables| tables.pull_user(name.as_str())).await?;
-        let row = row.ok_or_else(|| homeless(user))?;
-        let home = Home { group: row.group_name, shard: shard_in(row.shard), moving: row.moving };
-        if !home.moving {
-            self.user_groups.keep(user.clone(), home.clone());
-        }
-        Ok(home)
-    }
-
-    pub(crate) async fn group_named(&self, name: &str) -> Result<Option<GroupRow>, Problem> {
-        self.find_group(|group| &*group.name == name).await
-    }
-}
-
-/// The shard that does a group's work.
-pub(crate) fn shard_of(group: &GroupRow) -> ShardId {
-    shard_in(group.shard)
 }
 
 /// The shard that a row names.

@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use axum::http::{HeaderMap, header};
-use tidemill_model::{Account, Role};
-use tidemill_store::rows::AppKeyRow;
-use tidemill_store::{Error, ReadTables};
+use tidemill_directory::Key;
+use tidemill_model::Role;
 
 use crate::Problem;
 use crate::app::App;
@@ -64,37 +63,24 @@ impl App {
         if shown.app.is_empty() || shown.app.len() > MAX_NAME_BYTES {
             return Err(Problem::unauthorized());
         }
-        let hash = hash_of(&shown.secret);
-        let fits = |key: &AppKeyRow| is_equal(&key.hash, &hash);
-        let key = match self.keys.get(&*shown.app).filter(fits) {
-            Some(key) => key,
-            // Unknown, or changed a moment ago: the tables decide.
-            None => {
-                let app = shown.app;
-                let key = self.find_key(app).await?;
-                let key = key.filter(fits).ok_or_else(Problem::unauthorized)?;
-                self.keys.keep(Arc::clone(&key.app), key.clone());
-                key
-            }
-        };
-        let role = serde_json::from_value::<Role>((&*key.role).into()).ok();
-        let groups = serde_json::from_str::<Vec<String>>(&key.groups).ok();
-        let accounts = serde_json::from_str::<Vec<Account>>(&key.accounts).ok();
-        let (Some(role), Some(groups), Some(accounts)) = (role, groups, accounts) else {
-            tracing::error!(app = &*key.app, "the row of an application key has an unknown form");
-            return Err(Problem::internal("the application key cannot be read"));
-        };
-        Ok(Caller::new(key.app, role, groups.into(), accounts.into()).for_user(user))
+        self.caller_of(&shown.app, &hash_of(&shown.secret), user).await
     }
 
-    /// In the tables; as long as those are being built, in the journal. Then whatever needs no table is answered.
-    async fn find_key(&self, app: String) -> Result<Option<AppKeyRow>, Problem> {
-        let keys = Arc::clone(&self.deps.keys);
-        let found = self.read(move |tables| match tables.app_key(&app) {
-            Err(Error::Building { .. }) => Ok(keys.key(&app)),
-            found => found.map(Ok),
-        });
-        found.await?.map_err(|reason| Problem::unavailable("tables_building", reason))
+    /// Whose key has this name and this hash of its secret.
+    pub(crate) async fn caller_of(
+        &self,
+        app: &str,
+        hash: &str,
+        user: Option<Arc<str>>,
+    ) -> Result<Caller, Problem> {
+        let fits = |key: &Arc<Key>| is_equal(&key.hash, hash);
+        let key = match self.key(app).await?.filter(fits) {
+            Some(key) => key,
+            None => self.newest_key(app).await?.filter(fits).ok_or_else(Problem::unauthorized)?,
+        };
+        let (app, groups, accounts) =
+            (Arc::clone(&key.app), Arc::clone(&key.groups), Arc::clone(&key.accounts));
+        Ok(Caller::new(app, key.role, groups, accounts).for_user(user))
     }
 }
 

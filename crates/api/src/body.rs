@@ -35,8 +35,7 @@ impl FromRequest<Arc<App>> for Body {
 
     async fn from_request(request: Request, app: &Arc<App>) -> Result<Self, Problem> {
         let bytes = json_of(request, app, app.config.max_body_bytes).await?;
-        let read = serde_json::from_slice(&bytes).map(|Unique(value)| Self(value));
-        read.map_err(|error| bad_json(&error))
+        value_of(&bytes).map(Self)
     }
 }
 
@@ -46,6 +45,12 @@ impl FromRequest<Arc<App>> for LargeBody {
     async fn from_request(request: Request, app: &Arc<App>) -> Result<Self, Problem> {
         json_of(request, app, app.config.max_body_bytes.max(MAX_LARGE_BODY_BYTES)).await.map(Self)
     }
+}
+
+/// The value of a body in which no name stands twice.
+pub(crate) fn value_of(bytes: &[u8]) -> Result<Value, Problem> {
+    let read = serde_json::from_slice(bytes).map(|Unique(value)| value);
+    read.map_err(|error| bad_json(&error))
 }
 
 async fn json_of(request: Request, app: &App, max_bytes: usize) -> Result<Vec<u8>, Problem> {

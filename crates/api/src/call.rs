@@ -37,6 +37,8 @@ pub(crate) struct Call {
     pub(crate) media: &'static str,
     /// It may be done and not yet be in effect.
     pub(crate) settles: bool,
+    /// Its answer has the tag of a definition, and whoever changes that shows the tag.
+    pub(crate) tagged: bool,
 }
 
 impl Call {
@@ -111,6 +113,12 @@ impl Call {
     /// It waits until it is in effect in every group, for a bounded time.
     pub(crate) fn settles(mut self) -> Self {
         self.settles = true;
+        self
+    }
+
+    /// It is about a definition with a tag (API-10).
+    pub(crate) fn tagged(mut self) -> Self {
+        self.tagged = true;
         self
     }
 

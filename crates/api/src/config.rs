@@ -59,8 +59,9 @@ pub struct Config {
     pub propagation_timeout_ms: u64,
     /// How long an owner or worker may take to begin its answer, milliseconds. Default 3,000; 10 to 60,000.
     pub peer_timeout_ms: u64,
-    /// How long an application key is trusted without another look at the tables, milliseconds. Default 1,000;
-    /// 0 to 1,000, so that a revoked key ends within a second, and an open event stream, tail or download within two.
+    /// How old what this instance knows of application keys may be, milliseconds. Default 500; 0 to 1,000. It follows the
+    /// journal, and knows where that ended at most so long ago, so a revoked key is refused within a second, and an open
+    /// event stream, tail or download is over.
     pub key_cache_ms: u64,
     /// How long requests under way may take to end after the signal to stop, milliseconds. Default 5,000;
     /// 0 to 60,000.
@@ -91,7 +92,7 @@ impl Default for Config {
             write_timeout_ms: 10_000,
             propagation_timeout_ms: 10_000,
             peer_timeout_ms: 3_000,
-            key_cache_ms: 1_000,
+            key_cache_ms: 500,
             stop_timeout_ms: 5_000,
             submit: tidemill_cluster::Config::default(),
         }

@@ -8,14 +8,15 @@ use schemars::generate::SchemaSettings;
 use schemars::{Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 use tidemill_model::{
-    BatchId, BulkId, CalendarName, GroupName, JobId, JobName, PoolName, RerunId, TaskId, TemplateName, Token,
-    UserName,
+    BatchId, BulkId, CalendarName, DepartmentName, GroupName, JobId, JobName, PersonName, PoolName, RerunId,
+    TaskId, TemplateName, Token, UserName,
 };
 
 use crate::call::Call;
 use crate::parameter::{Parameter, Rule};
 use crate::rights::Needs;
-use crate::view::DeadLetterPlace;
+use crate::routes::TAG_PATTERN;
+use crate::view::{AuditPlace, DeadLetterPlace};
 use crate::write::KEY_PATTERN;
 use crate::{Problem, routes, s4};
 
@@ -107,6 +108,9 @@ fn operation(call: &Call, generator: &mut SchemaGenerator, problem: &Schema) -> 
     if call.method != Method::GET {
         parameters.push(IDEMPOTENCY.document("header", generator));
     }
+    if call.tagged && call.method != Method::GET {
+        parameters.push(IF_MATCH.required().document("header", generator));
+    }
     let mut content = json!({});
     content[call.media] = match (call.answer, call.other_answer) {
         (Some(answer), Some(other)) => json!({"schema": {"anyOf": [answer(generator), other(generator)]}}),
@@ -124,6 +128,15 @@ fn operation(call: &Call, generator: &mut SchemaGenerator, problem: &Schema) -> 
         let done = operation["responses"]["200"]["content"].clone();
         operation["responses"]["202"] = json!({"description": about, "content": done});
         operation["responses"]["200"]["description"] = json!("Done, and in effect in every group.");
+    }
+    if call.tagged {
+        let about = "Names what is written; `If-Match` shows it when that is changed.";
+        let tag = json!({"ETag": {"description": about, "schema": {"type": "string"}}});
+        for status in ["200", "202"] {
+            if let Some(response) = operation["responses"].get_mut(status) {
+                response["headers"] = tag.clone();
+            }
+        }
     }
     if let Some(request) = call.request {
         let schema = request(generator);
@@ -158,6 +171,13 @@ const IDEMPOTENCY: Parameter = Parameter::new(
     Rule::Pattern(KEY_PATTERN),
 );
 
+const IF_MATCH: Parameter = Parameter::new(
+    "If-Match",
+    "The `ETag` of the definition that was read: where it is another one by now, nothing is changed, and the answer is 412 \
+     `changed_meanwhile`. `*`: whatever it is.",
+    Rule::Pattern(TAG_PATTERN),
+);
+
 /// What stands in paths, by what those begin with.
 const IN_PATHS: &[(&str, Parameter)] = &[
     ("/api/jobs/{id}/versions", Parameter::new("version", "Counts the changes.", Rule::Number(1, VERSIONS))),
@@ -171,8 +191,11 @@ const IN_PATHS: &[(&str, Parameter)] = &[
     ("/api/reruns/", Parameter::new("id", "The rerun or cold start.", Rule::of::<RerunId>())),
     ("/api/bulk/", Parameter::new("id", "The operation.", Rule::of::<BulkId>())),
     ("/api/dead-letters/", Parameter::new("id", "The dead letter.", Rule::of::<DeadLetterPlace>())),
+    ("/api/audit/", Parameter::new("id", "The row.", Rule::of::<AuditPlace>())),
     ("/api/workers/", Parameter::text("id", "The worker.")),
     ("/api/keys/", Parameter::text("app", "The key's name.")),
+    ("/api/people/", Parameter::new("name", "The person.", Rule::of::<PersonName>())),
+    ("/api/departments/", Parameter::new("name", "The department.", Rule::of::<DepartmentName>())),
     ("/api/calendars/", Parameter::new("name", "The calendar's name.", Rule::of::<CalendarName>())),
     ("/api/calendars/", Parameter::new("version", "Counts the changes.", Rule::Number(1, VERSIONS))),
     ("/api/pools/", Parameter::new("name", "The pool's name.", Rule::of::<PoolName>())),

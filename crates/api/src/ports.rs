@@ -10,7 +10,6 @@ use thiserror::Error;
 use tidemill_cluster::BoxFuture;
 use tidemill_log::Payload;
 use tidemill_model::{LiveAnswer, LiveQuery, ProberStatus, ShardId, SinkStatus, Timestamp};
-use tidemill_store::rows::AppKeyRow;
 
 use crate::JournalPosition;
 pub use crate::storage::{
@@ -97,15 +96,6 @@ pub trait SentCommands: Send + Sync {
     /// # Errors
     /// The log cannot be read.
     fn command(&self, partition: u32, offset: u64) -> Result<Option<Payload>, tidemill_log::Error>;
-}
-
-/// Application keys while no tables of this version are in use.
-pub trait Keys: Send + Sync {
-    /// An application's key, as it is now. Blocks while it is looked for, which takes some seconds at most.
-    ///
-    /// # Errors
-    /// Why it cannot be said yet.
-    fn key(&self, app: &str) -> Result<Option<AppKeyRow>, String>;
 }
 
 /// How far the read tables are.

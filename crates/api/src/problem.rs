@@ -9,6 +9,9 @@ use serde::Serialize;
 use tidemill_cluster::SubmitError;
 use tidemill_model::{FieldError, Rejection};
 
+/// The code where the database of the read tables does not answer.
+pub(crate) const TABLES_UNAVAILABLE: &str = "tables_unavailable";
+
 /// An answer of status 4xx or 5xx.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Problem {
@@ -224,8 +227,9 @@ impl From<tidemill_store::Error> for Problem {
         }
         tracing::warn!(error = &error as &dyn std::error::Error, "a read of the tables failed");
         Self::unavailable(
-            "tables_unavailable",
-            "the read tables cannot be read at the moment; try again later",
+            TABLES_UNAVAILABLE,
+            "the database of the read tables is away, or cannot be read at the moment, and this call needs it; try again \
+             later. Pulls, kills, submissions and runs by a job's number go on without it",
         )
     }
 }

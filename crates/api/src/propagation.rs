@@ -50,7 +50,7 @@ pub(crate) async fn wait(app: &App, concerned: Concerned, position: JournalPosit
         tokio::time::sleep(app.config.stop_timeout() / 2).await;
     };
     tokio::select! {
-        _ = join(propagation.follow(&*app.deps.live), tables) => {}
+        _ = join(propagation.follow(&*app.deps.live), join(tables, app.takes(position))) => {}
         () = tokio::time::sleep(Duration::from_millis(app.config.propagation_timeout_ms)) => {}
         () = stopped => {}
     }
@@ -74,7 +74,6 @@ fn names(concerned: &Concerned) -> Vec<String> {
 async fn groups_of(app: &App, shards: BTreeSet<ShardId>) -> Vec<String> {
     let mut groups = Vec::new();
     for shard in shards {
-        // It is done, whatever becomes of this look at the tables.
         let group = app.group_of_shard(shard).await.ok().flatten();
         groups.push(
             group.map_or_else(|| format!("the group of shard {shard}"), |group| group.name.to_string()),

@@ -17,7 +17,7 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use crate::Problem;
 use crate::app::App;
-use crate::kept::Home;
+use crate::known::HomeGroup;
 use crate::rights::{Caller, Right};
 use crate::standing::Standing;
 use crate::write::{Done, Write};
@@ -40,7 +40,7 @@ pub(crate) struct Puller<'a> {
     pub(crate) caller: Caller,
     pub(crate) right: Right,
     pub(crate) user: UserName,
-    home: Home,
+    home: HomeGroup,
 }
 
 /// What a client gets.
@@ -194,12 +194,10 @@ impl<'a> Puller<'a> {
             return Err(refused.into());
         }
         let moving = Rejection::UserMoving { user: self.user.to_string() };
-        self.app.user_groups.forget(&self.user);
         let home = self.app.home_of(&self.user).await?;
         self.right = self.caller.for_group(&home.group)?;
         if home.moving || home.shard == self.home.shard {
-            // It is on its way: the tables know it, its shard not yet, or no more.
-            self.app.user_groups.forget(&self.user);
+            // It is on its way: the catalogue knows it, its shard not yet, or no more.
             return Err(moving.into());
         }
         self.home = home;

@@ -168,6 +168,21 @@ impl Caller {
         self.user.clone()
     }
 
+    /// Its rank.
+    pub(crate) fn role(&self) -> Role {
+        self.role
+    }
+
+    /// The groups that it is bound to; empty: all.
+    pub(crate) fn groups(&self) -> &[String] {
+        &self.groups
+    }
+
+    /// DSP-2: the accounts that jobs may run as which it applies.
+    pub(crate) fn accounts(&self) -> &[Account] {
+        &self.accounts
+    }
+
     /// Whether it is bound to no group.
     pub(crate) fn is_of_site(&self) -> bool {
         self.groups.is_empty()

@@ -11,7 +11,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use crate::app::App;
-use crate::{Config, Deps, Error, bulk_carrier, layers, openapi, routes, s4};
+use crate::{Config, Deps, Error, bulk_carrier, layers, openapi, refusal_reports, routes, s4};
 
 /// The interface without a socket.
 ///
@@ -40,6 +40,7 @@ fn service(app: Arc<App>) -> Router {
         .merge(routes::attempt_calls().router)
         .merge(s4::calls().router)
         .layer(middleware::from_fn_with_state(Arc::clone(&app), layers::bounded))
+        .layer(middleware::from_fn_with_state(Arc::clone(&app), refusal_reports::noted))
         .merge(routes::open_calls().router.layer(Extension::<routes::Document>(&openapi::DOCUMENT)))
         .fallback(layers::not_found)
         .method_not_allowed_fallback(layers::wrong_method)
@@ -102,7 +103,9 @@ impl Server {
             let _ = stop.send(true);
         };
         let carrier = tokio::spawn(bulk_carrier::run(Arc::clone(&app)));
-        let serving = tidemill_serving::serve(Listener::new(listener, tls), service(app), limits, signal);
+        let reporter = tokio::spawn(refusal_reports::run(Arc::clone(&app)));
+        let serving =
+            tidemill_serving::serve(Listener::new(listener, tls), service(Arc::clone(&app)), limits, signal);
         let late = async move {
             // An error says that the sender is gone, which is after the signal too.
             let _ = stopping.wait_for(|stopping| *stopping).await;
@@ -118,6 +121,10 @@ impl Server {
         // What it has begun goes on at the next start, or elsewhere.
         carrier.abort();
         let _ = carrier.await;
+        // It has heard of the signal, unless serving failed.
+        reporter.abort();
+        let _ = reporter.await;
+        refusal_reports::report_last(&app).await;
         served
     }
 }

@@ -1,5 +1,6 @@
 //! Rights of answers that take long: they are looked at again while the answer goes on (API-5).
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -12,16 +13,20 @@ use crate::Problem;
 use crate::app::App;
 use crate::auth::Credentials;
 use crate::rights::Caller;
+use crate::secret::hash_of;
 use crate::turns::Turn;
 
-/// So long an answer goes on where the tables cannot be read.
+/// So long an answer goes on where neither the log nor the tables say whether the key is good.
 const UNREAD: Duration = Duration::from_secs(30);
+/// Between two looks: an answer is over within a second of the record that ends its key.
+const LOOK: Duration = Duration::from_millis(200);
 
 /// What a caller showed, and when it was last found good.
 #[derive(Clone)]
 pub(crate) struct Standing {
     app: Arc<App>,
-    shown: Option<Credentials>,
+    /// Of the secret.
+    hash: Arc<str>,
     caller: Caller,
     looked_at: Instant,
     good_at: Instant,
@@ -31,7 +36,8 @@ impl Standing {
     /// Of a caller that has just been found good.
     pub(crate) fn new(app: &Arc<App>, shown: Option<Credentials>, caller: &Caller) -> Self {
         let now = Instant::now();
-        Self { app: Arc::clone(app), shown, caller: caller.clone(), looked_at: now, good_at: now }
+        let hash = shown.map_or_else(Arc::default, |shown| hash_of(&shown.secret).into());
+        Self { app: Arc::clone(app), hash, caller: caller.clone(), looked_at: now, good_at: now }
     }
 
     /// Who calls, with the rights of now.
@@ -39,16 +45,16 @@ impl Standing {
         &self.caller
     }
 
-    /// Looks again where the last look is older than a key is trusted; whether it did.
+    /// Looks again where the last look is old enough; whether it did.
     ///
     /// # Errors
     /// The key is not good any more, or that could not be found out for too long.
     pub(crate) async fn look(&mut self) -> Result<bool, Problem> {
-        if self.looked_at.elapsed() < self.app.config.key_cache() {
+        if self.looked_at.elapsed() < LOOK {
             return Ok(false);
         }
         self.looked_at = Instant::now();
-        match self.app.authenticate(self.shown.clone(), self.caller.user()).await {
+        match self.app.caller_of(self.caller.app(), &self.hash, self.caller.user()).await {
             Ok(caller) => {
                 self.caller = caller;
                 self.good_at = self.looked_at;
@@ -61,6 +67,21 @@ impl Standing {
         }
     }
 
+    /// Is done once the key is not good any more, whatever the answer waits for meanwhile.
+    pub(crate) fn lost(&self) -> impl Future<Output = Problem> + Send + 'static + use<> {
+        let mut standing = self.clone();
+        async move {
+            loop {
+                tokio::time::sleep(LOOK).await;
+                if let Err(problem) = standing.look().await {
+                    let app = standing.caller.app();
+                    tracing::info!(%app, "an answer to key {app} is ended: {}", problem.detail);
+                    return problem;
+                }
+            }
+        }
+    }
+
     /// The body of an answer about a group, which breaks off once the caller may not read it any more. `open` is its
     /// place among such answers.
     pub(crate) fn while_may_read<S, E>(self, group: String, open: Turn, chunks: S) -> Body
@@ -68,14 +89,18 @@ impl Standing {
         S: Stream<Item = Result<Bytes, E>> + Send + Unpin + 'static,
         E: Into<BoxError> + Send + 'static,
     {
-        let following = Following { standing: self, group, _open: open, chunks };
+        let lost: Lost = Box::pin(self.lost());
+        let following = Following { standing: self, group, lost, _open: open, chunks };
         Body::from_stream(try_unfold(following, Following::next))
     }
 }
 
+type Lost = Pin<Box<dyn Future<Output = Problem> + Send>>;
+
 struct Following<S> {
     standing: Standing,
     group: String,
+    lost: Lost,
     chunks: S,
     _open: Turn,
 }
@@ -86,8 +111,12 @@ where
     E: Into<BoxError>,
 {
     async fn next(mut self) -> Result<Option<(Bytes, Self)>, BoxError> {
-        let Some(chunk) = self.chunks.next().await else { return Ok(None) };
-        let chunk = chunk.map_err(Into::into)?;
+        let chunk = tokio::select! {
+            chunk = self.chunks.next() => chunk,
+            // Nothing may come for long.
+            problem = &mut self.lost => return Err(problem.detail.to_string().into()),
+        };
+        let Some(chunk) = chunk.transpose().map_err(Into::into)? else { return Ok(None) };
         let standing = &mut self.standing;
         let may = standing.look().await.and_then(|_| standing.caller.may_read(&self.group));
         may.map_err(|problem| problem.detail.to_string())?;

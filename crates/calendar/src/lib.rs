@@ -1,11 +1,12 @@
 //! When batches are due, which parents' times they need, and how their templates read.
 //!
-//! Five questions are answered here, all of them pure functions of their arguments:
+//! Six questions are answered here, all of them pure functions of their arguments:
 //!
 //! - **When?** A [`Schedule`] is a [`Rule`] (a [`Period`] or a Quartz [`Cron`] expression) in a [`Zone`].
 //!   [`Schedule::next_after`] names the next [`Fire`], [`Schedule::logical_at_or_before`] looks back.
 //! - **On which of its days?** A [`Timetable`] is a schedule with its validity and the days of a calendar.
 //! - **When does a task come again?** A [`Rotation`] is the grid of a rotating task ([`Rotation::next_at_or_after`]).
+//! - **Who is on call?** [`OnCall`] is a rota at work ([`OnCall::at`]).
 //! - **After what?** A [`Mapping`] turns a child's logical time into the parents' logical times
 //!   ([`parent_times`]); [`check_mapping`] refuses at definition what could never work.
 //! - **With which text?** A [`Template`] is parsed once and rendered for each batch.
@@ -44,6 +45,7 @@ mod days;
 mod error;
 mod mapping;
 mod period;
+mod rota;
 mod rotation;
 mod schedule;
 mod template;
@@ -56,6 +58,7 @@ pub use error::Error;
 pub use mapping::{
     MappingError, PARENT_TIMES_MAX, Quantifier, Required, check_mapping, parent_times, same_grid,
 };
+pub use rota::{Duty, OnCall, check_rota};
 pub use rotation::{
     ROTATION_DAYS_MAX, ROTATION_MINUTES_MAX, Rotation, RotationDays, RotationMinutes, RotationTime,
 };

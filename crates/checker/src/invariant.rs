@@ -94,6 +94,11 @@ invariants! {
     /// A rerun or cold start runs what its plan says, once, after what it waits for, never more at once than was requested, and nothing after it was cancelled; its plan is approved as it was made.
     RerunsKeepToPlan => "reruns_keep_to_plan",
 
+    /// A job that is new, or gets another owner, gets one who is in the directory as it is then, as a department or as a person who is enabled, or none; unless there is nobody in the directory, or the job is known by its id alone.
+    OwnerIsInTheDirectory => "owner_is_in_the_directory",
+    /// After each record people are of departments that are there; rotas and successors name people who are there, and who are enabled or followed by somebody who is; whoever is disabled while owning jobs has a successor; no department has the name of a person; and none is deleted who is the owner of a job.
+    DirectoryNamesNobodyWhoIsNotThere => "directory_names_nobody_who_is_not_there",
+
     /// Every batch or job of an operation on many has one outcome, and the last one ends it.
     BulkItemsDecidedOnce => "bulk_items_decided_once",
 

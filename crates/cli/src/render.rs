@@ -81,6 +81,15 @@ pub fn one_line(value: &Value) -> String {
     }
 }
 
+/// A field of a diff, with its old and its new value.
+pub(crate) fn difference(diff: &Value) -> String {
+    let value = |side: &str| match diff[side].as_str() {
+        None | Some("") => "(none)".to_owned(),
+        Some(_) => one_line(&diff[side]),
+    };
+    format!("    {}: {} → {}", one_line(&diff["field"]), value("old"), value("new"))
+}
+
 /// `name  value` for every field that says something; texts of several lines are indented below their
 /// name. Fields in `apart` are left to the caller.
 pub(crate) fn fields(value: &Value, apart: &[&str]) -> String {

@@ -63,6 +63,21 @@ impl Server {
         self.asked(path, query).send().map_err(|error| self.failure(error, Kind::Read))
     }
 
+    /// Reads a definition, and what names its version.
+    pub(crate) fn get_tagged(&self, path: &str) -> Done<(Value, String)> {
+        let (definition, tag) =
+            self.client.get(path).send_tagged().map_err(|error| self.failure(error, Kind::Read))?;
+        let tag =
+            tag.ok_or_else(|| Failure::new(Exit::Failure, "the server names no version of the definition"))?;
+        Ok((definition, tag))
+    }
+
+    /// Changes a definition, if it is still the version of this name.
+    pub(crate) fn put_tagged(&self, path: &str, body: &Value, tag: &str) -> Done<Value> {
+        let call = self.client.call(Method::Put, path).if_match(tag).body(body);
+        self.shown(call.send().map_err(|error| self.failure(error, Kind::Write))?)
+    }
+
     /// Reads the pages of a list until `limit` items are there: `{items, next}`.
     ///
     /// # Errors
@@ -88,7 +103,11 @@ impl Server {
         if let Some(request) = request {
             call = call.idempotency_key(request);
         }
-        let answer: Value = call.send().map_err(|error| self.failure(error, Kind::Write))?;
+        self.shown(call.send().map_err(|error| self.failure(error, Kind::Write))?)
+    }
+
+    /// The answer to a write, once lists show it.
+    fn shown(&self, answer: Value) -> Done<Value> {
         if let Some(position) = answer["position"].as_str() {
             self.await_shown(position);
         }
@@ -126,6 +145,11 @@ impl Server {
             return None;
         }
         Some(tail.map(|event| event.map_err(|error| self.failure(error, Kind::Read))))
+    }
+
+    /// The lines of an export of the audit list, as they come.
+    pub(crate) fn export_audit(&self, query: &Query<'_>) -> Done<impl Read + use<>> {
+        self.client.export_audit(query).map_err(|error| self.failure(error, Kind::Read))
     }
 
     /// The bytes of a log, as they come.

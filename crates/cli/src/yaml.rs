@@ -11,7 +11,7 @@ use std::path::Path;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::failure::{Done, Failure};
 use crate::files;
@@ -33,6 +33,33 @@ pub(crate) fn list(file: &Path, field: &str, each: &str) -> Done<Vec<Value>> {
 
 fn hint(field: &str, each: &str) -> String {
     format!("write `{field}:` and under it a list of {field}, each with {each}")
+}
+
+/// As [`list`], of a file with several lists, some of which may be absent.
+pub(crate) fn lists<const N: usize>(file: &Path, names: [&str; N], each: &str) -> Done<[Vec<Value>; N]> {
+    let known = names.join(" and ");
+    let hint = format!("write `{}:` and under it a list, {each}", names.join(":` and `"));
+    let mut fields = mapping_of(file, &text_of(file)?, &known, &hint)?;
+    let mut read = Vec::with_capacity(N);
+    for name in names {
+        read.push(fields.remove(name).map_or(Ok(Vec::new()), |list| items(file, name, list, &hint))?);
+    }
+    no_other(file, &fields, &known, &hint)?;
+    Ok(read.try_into().expect("there are as many lists as names"))
+}
+
+/// The one object that a file has.
+pub(crate) fn object(file: &Path) -> Done<Value> {
+    let hint = "keep the form in which it was written";
+    Ok(Value::Object(mapping_of(file, &text_of(file)?, "name", hint)?))
+}
+
+/// A value of the server as a file of YAML, its fields in the order of the documentation.
+pub(crate) fn write_whole<T: Serialize + DeserializeOwned>(value: &Value) -> Done<String> {
+    let value: T = serde_json::from_value(value.clone()).map_err(|error| {
+        Failure::caused("the server's answer is of another form than this program's", &error)
+    })?;
+    serde_saphyr::to_string(&value).map_err(|error| Failure::caused("cannot write YAML", &error))
 }
 
 /// The names of users in a file. Numbers are names, too.
@@ -73,7 +100,33 @@ fn text_of(file: &Path) -> Done<String> {
 
 /// The list that a file has in its only field.
 fn list_of(file: &Path, text: &str, field: &str, hint: &str) -> Done<Vec<Value>> {
-    let shape = |what: &str| Failure::bad_input(format!("{}: {what}", file.display())).hint(hint);
+    let mut fields = mapping_of(file, text, field, hint)?;
+    let list = fields.remove(field);
+    let list = list.ok_or_else(|| misshapen(file, &format!("has no field {field}"), hint))?;
+    no_other(file, &fields, field, hint)?;
+    items(file, field, list, hint)
+}
+
+fn misshapen(file: &Path, what: &str, hint: &str) -> Failure {
+    Failure::bad_input(format!("{}: {what}", file.display())).hint(hint)
+}
+
+/// Refuses what is left of a file's fields; `known`: those that it may have.
+fn no_other(file: &Path, rest: &Map<String, Value>, known: &str, hint: &str) -> Done {
+    let Some(unknown) = rest.keys().next() else { return Ok(()) };
+    Err(misshapen(file, &format!("has the unknown field {unknown}; known: {known}"), hint))
+}
+
+fn items(file: &Path, field: &str, list: Value, hint: &str) -> Done<Vec<Value>> {
+    match list {
+        Value::Array(items) => Ok(items),
+        Value::Null => Ok(Vec::new()),
+        _ => Err(misshapen(file, &format!("{field} must be a list"), hint)),
+    }
+}
+
+/// The fields of a file. `known`: those that it may have.
+fn mapping_of(file: &Path, text: &str, known: &str, hint: &str) -> Done<Map<String, Value>> {
     // An export of 40,000 jobs is one file. An anchor may be used as often as one likes: what its uses stand for is
     // counted.
     let options = serde_saphyr::options! {
@@ -92,17 +145,9 @@ fn list_of(file: &Path, text: &str, field: &str, hint: &str) -> Done<Vec<Value>>
         Failure::bad_input(format!("{} is not YAML: {told}", file.display()))
             .hint("indent with spaces, fields of one job alike; quote text that holds : # { [ or a quote")
     })?;
-    let Value::Object(mut fields) = whole else {
-        return Err(shape(&format!("must be a mapping with the field {field}")));
-    };
-    let list = fields.remove(field).ok_or_else(|| shape(&format!("has no field {field}")))?;
-    if let Some(unknown) = fields.keys().next() {
-        return Err(shape(&format!("has the unknown field {unknown}; only {field} is known")));
-    }
-    match list {
-        Value::Array(items) => Ok(items),
-        Value::Null => Ok(Vec::new()),
-        _ => Err(shape(&format!("{field} must be a list"))),
+    match whole {
+        Value::Object(fields) => Ok(fields),
+        _ => Err(misshapen(file, &format!("must be a mapping with the field {known}"), hint)),
     }
 }
 
@@ -166,6 +211,24 @@ mod tests {
         assert!(!twice.contains("Options"), "{twice}");
         let deep = parsed(&format!("jobs: {}{}", "[".repeat(3_000), "]".repeat(3_000))).unwrap_err();
         assert!(deep.starts_with("a.yaml: at line 1") && deep.contains("nested too deep"), "{deep}");
+    }
+
+    #[test]
+    fn file_with_several_lists_may_leave_some_out() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("a.yaml");
+        let read = |text: &str| {
+            std::fs::write(&file, text).unwrap();
+            lists(&file, ["departments", "people"], "each with its name").map_err(|failure| failure.message)
+        };
+        let [departments, people] = read("people: [{name: ann}]\n").unwrap();
+        assert_eq!((departments.len(), people), (0, vec![json!({"name": "ann"})]));
+        let unknown = read("people: []\npersons: []\n").unwrap_err();
+        assert!(
+            unknown.ends_with("has the unknown field persons; known: departments and people"),
+            "{unknown}"
+        );
+        assert!(read("people: 3\n").unwrap_err().ends_with("people must be a list"));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::io::{BufReader, Read as _};
 use std::time::Duration;
 
 use reqwest::blocking::{RequestBuilder, Response};
-use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
+use reqwest::header::{CONTENT_TYPE, ETAG, RETRY_AFTER};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -52,6 +52,8 @@ pub struct Answer {
     pub status: u16,
     /// The body; null where there is none.
     pub body: Value,
+    /// What names the version of a definition, where the answer has one; see [`Call::if_match`].
+    pub etag: Option<String>,
 }
 
 /// Items of a list.
@@ -110,6 +112,11 @@ impl<'a> Call<'a> {
         self
     }
 
+    /// Changes a definition only if it is still what this `ETag` names.
+    pub fn if_match(self, etag: &str) -> Self {
+        self.header("if-match", etag.to_owned())
+    }
+
     /// How long to wait for the answer, in place of the client's own bound.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
@@ -124,6 +131,17 @@ impl<'a> Call<'a> {
     pub fn send<T: DeserializeOwned>(mut self) -> Result<T, Error> {
         let answer = self.exchange()?.judged(self.client, self.idempotency_key)?;
         serde_json::from_value(answer).map_err(|source| Error::Decode { source })
+    }
+
+    /// As [`Call::send`], of a definition that has an `ETag`.
+    ///
+    /// # Errors
+    /// As [`Call::send`].
+    pub fn send_tagged<T: DeserializeOwned>(mut self) -> Result<(T, Option<String>), Error> {
+        let mut answer = self.exchange()?;
+        let etag = answer.etag.take();
+        let body = answer.judged(self.client, self.idempotency_key)?;
+        serde_json::from_value(body).map(|body| (body, etag)).map_err(|source| Error::Decode { source })
     }
 
     /// Makes the call and gives its answer as it is, whatever its status.
@@ -237,7 +255,7 @@ impl Answer {
 
     /// The body of an answer that is no refusal.
     fn judged(self, client: &Client, idempotency_key: Option<String>) -> Result<Value, Error> {
-        let Self { status, body } = self;
+        let Self { status, body, .. } = self;
         if status < 400 {
             return Ok(body);
         }
@@ -251,6 +269,7 @@ impl Answer {
 
 fn read(response: &mut Response, idempotency_key: Option<&String>) -> Result<Answer, Error> {
     let status = response.status();
+    let etag = response.headers().get(ETAG).and_then(|tag| tag.to_str().ok()).map(str::to_owned);
     let mut bytes = Vec::new();
     let taken = response.take(MAX_ANSWER_BYTES + 1).read_to_end(&mut bytes);
     let taken = taken.map_err(|source| Error::Read { idempotency_key: idempotency_key.cloned(), source })?;
@@ -266,7 +285,7 @@ fn read(response: &mut Response, idempotency_key: Option<&String>) -> Result<Ans
         }
         Err(source) => return Err(Error::NotJson { source }),
     };
-    Ok(Answer { status: status.as_u16(), body })
+    Ok(Answer { status: status.as_u16(), body, etag })
 }
 
 impl std::fmt::Debug for Call<'_> {

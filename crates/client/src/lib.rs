@@ -34,6 +34,7 @@
 //!
 //! Start reading at [`Client`] and [`Call`]; [`Error`] lists what can go wrong.
 
+mod audit;
 mod batches;
 mod builder;
 mod call;

@@ -107,7 +107,7 @@ impl HttpLive {
             }
             LiveError::Ask { shard, address: address.clone(), source: Box::new(source) }
         };
-        let is_plan = matches!(query, LiveQuery::PlanApply { .. });
+        let is_plan = matches!(query, LiveQuery::PlanApply { .. } | LiveQuery::CheckDirectory { .. });
         let request = self
             .client
             .post(format!("{}://{address}/live", self.scheme))

@@ -95,7 +95,7 @@ impl LiveHandle {
     pub fn query(&self, shard: ShardId, count: u32, query: LiveQuery) -> Result<LiveAnswer, LiveError> {
         let partition = shard.partition(count);
         let patience = match &query {
-            LiveQuery::PlanApply { .. } => PLAN_PATIENCE,
+            LiveQuery::PlanApply { .. } | LiveQuery::CheckDirectory { .. } => PLAN_PATIENCE,
             LiveQuery::Why { .. }
             | LiveQuery::NewestBatch { .. }
             | LiveQuery::WantedExternalDependencies { .. }

@@ -195,6 +195,8 @@ fn work(partition: &Partition, shard: ShardId, event: &Event) -> Vec<Effect> {
         Event::FinalCommand(event) => group.work_of_final_command(event),
         Event::Worker(event) => return work_of_worker(partition, group, event),
         Event::Catalogue(_)
+        | Event::Directory(_)
+        | Event::Access(_)
         | Event::Replication(_)
         | Event::Job(_)
         | Event::Partition(_)

@@ -15,6 +15,14 @@ impl Partition {
                 let plan = |catalogue: &Catalogue| catalogue.plan(jobs, prune, terms, self.now());
                 self.catalogue().map_or_else(|| plan(&Catalogue::default()), plan)
             }
+            LiveQuery::CheckDirectory { revision, changes } if self.has(shard) => {
+                let check = |catalogue: &Catalogue| match catalogue.check_directory(*revision, changes) {
+                    Ok(_) => LiveAnswer::Acceptable,
+                    Err(rejection) => LiveAnswer::Refused(rejection),
+                };
+                self.catalogue().map_or_else(|| check(&Catalogue::default()), check)
+            }
+            LiveQuery::CheckDirectory { .. } => LiveAnswer::NotFound,
             LiveQuery::Pool { name } if shard == ShardId::CATALOGUE => {
                 self.catalogue().map_or(LiveAnswer::NotFound, |catalogue| catalogue.pool_holders(name))
             }

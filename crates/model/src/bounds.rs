@@ -163,6 +163,29 @@ const DAY_MS: u64 = 86_400_000;
 /// The longest window of a right to start, milliseconds. For so long a worker remembers what it has spoken of (rule 8).
 pub const START_WINDOW_MS: u64 = 15_000;
 
+/// Of an address of mail.
+pub const MAIL_PATTERN: &str = r"^[^\x00-\x20\x7f-\x9f@<>,;:]+@[^\x00-\x20\x7f-\x9f@<>,;:]+$";
+/// An address of mail, bytes.
+pub const MAIL_BYTES: usize = 254;
+/// Of a phone number.
+pub const PHONE_PATTERN: &str = r"^\+[1-9][0-9]{4,14}$";
+/// The full name of a person, the title of a department, characters.
+pub const PERSON_TEXT_CHARS: usize = 200;
+/// Departments of one person.
+pub const PERSON_DEPARTMENTS: usize = 16;
+/// Days of a turn of a rota.
+pub const ROTA_DAYS: u16 = 366;
+/// Turns of a rota.
+pub const ROTA_TURNS: usize = 200;
+/// People of one turn.
+pub const ROTA_PEOPLE: usize = 8;
+/// Overrides of a rota.
+pub const ROTA_OVERRIDES: usize = 200;
+/// Changes of the directory in one command.
+pub const DIRECTORY_CHANGES: usize = 200;
+/// Refusals that are reported at once.
+pub const REFUSALS: usize = 100;
+
 /// Bounds of a group's settings: the field, the least and the most.
 pub mod settings {
     use super::DAY_MS;

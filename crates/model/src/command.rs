@@ -24,9 +24,9 @@ pub use self::sealed::{SEAL_BYTES, seal_parts, sealed_value};
 pub use self::shard_message::{ShardMessage, UnfinishedJob};
 pub use self::worker::{Heartbeat, Leaving, Registration, StartRequest, WorkerCommand};
 use crate::{
-    BatchId, BulkAction, BulkId, BulkOutcome, ExternalDependencyId, GrantId, InstanceId, Json as _, Level,
-    OutputAnswer, PathAnswer, ReadError, RequestId, RerunId, RerunSpec, ShardId, TaskId, TaskSpec, Timestamp,
-    Token, UserName, WorkerId,
+    BatchId, BulkAction, BulkId, BulkOutcome, DirectoryChange, ExternalDependencyId, GrantId, InstanceId,
+    Json as _, Level, OutputAnswer, PathAnswer, ReadError, Refusal, RequestId, RerunId, RerunSpec, ShardId,
+    TaskId, TaskSpec, Timestamp, Token, UserName, WorkerId,
 };
 
 /// Who requests it.
@@ -103,6 +103,10 @@ macro_rules! commands {
 commands! {
     /// What the catalogue keeps besides jobs. To the catalogue.
     Catalogue(CatalogueCommand),
+    /// People and departments. To the catalogue.
+    Directory(DirectoryCommand),
+    /// What the audit list is to have of calls. To the catalogue.
+    Access(AccessCommand),
     /// Definitions of jobs. To the catalogue.
     Job(JobCommand),
     /// Reruns and backfills (cold starts). To the catalogue.
@@ -121,6 +125,31 @@ commands! {
     Worker(WorkerCommand),
     /// From owner to owner.
     Shard(ShardCommand),
+}
+
+/// People and departments. To the catalogue.
+#[vocabulary(Levelled)]
+pub enum DirectoryCommand {
+    /// Changes the directory: all of it, or nothing.
+    #[level(4)]
+    Change {
+        /// The changes of the directory that were made before, as whoever planned these knew it: where it is another number by now,
+        /// nothing is changed.
+        revision: u64,
+        /// What changes, 1 to 200.
+        changes: Vec<DirectoryChange>,
+    },
+}
+
+/// What the audit list is to have of calls. To the catalogue.
+#[vocabulary(Levelled)]
+pub enum AccessCommand {
+    /// Calls that an interface refused.
+    #[level(4)]
+    ReportRefusals {
+        /// 1 to 100.
+        refusals: Vec<Refusal>,
+    },
 }
 
 /// Reruns and backfills (cold starts). To the catalogue.

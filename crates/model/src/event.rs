@@ -9,6 +9,7 @@ mod attempt;
 mod batch;
 mod catalogue;
 mod deletion;
+mod directory;
 mod final_command;
 mod job;
 mod level;
@@ -29,6 +30,7 @@ pub use self::attempt::AttemptEvent;
 pub use self::batch::BatchEvent;
 pub use self::catalogue::CatalogueEvent;
 pub use self::deletion::DeletionEvent;
+pub use self::directory::{AccessEvent, DirectoryEvent};
 pub use self::final_command::FinalCommandEvent;
 pub use self::job::JobEvent;
 pub use self::level::LevelEvent;
@@ -89,6 +91,10 @@ macro_rules! events {
 events! {
     /// What the catalogue keeps besides jobs: groups, keys, calendars, pools, freezes, and templates and users of pull tasks.
     Catalogue(CatalogueEvent),
+    /// People and departments.
+    Directory(DirectoryEvent),
+    /// Calls that were refused.
+    Access(AccessEvent),
     /// Definitions of jobs.
     Job(JobEvent),
     /// Deletions that wait for what the groups' shards say of unfinished batches.

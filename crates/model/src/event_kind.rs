@@ -49,6 +49,8 @@ pub enum Internal {
     Snapshot,
     /// A timer or a question of the scheduler's own, after which a public event follows.
     Chore,
+    /// Mail addresses, phone numbers and refused calls have their own calls (`/api/people`, `/api/audit`) and rights.
+    Directory,
     /// Dead letters have their own calls (`/api/dead-letters`) and rights: a reason may quote a command.
     DeadLetter,
 }
@@ -65,6 +67,9 @@ impl fmt::Display for Internal {
             Internal::Snapshot => "it names a copy of the partition's state, which changes nothing",
             Internal::Eviction => "it only removes old entries from the memory of a shard",
             Internal::Chore => "it is the scheduler's own bookkeeping",
+            Internal::Directory => {
+                "it names people and addresses, which `/api/people` and `/api/audit` show by right"
+            }
             Internal::DeadLetter => "dead letters are read with GET /api/dead-letters",
         })
     }

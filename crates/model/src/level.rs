@@ -23,7 +23,7 @@ impl Level {
     /// That of a log in which none was ever raised.
     pub const FIRST: Level = Level(1);
     /// The highest level that this version of the program reads, unless it is started to read less.
-    pub const READS: Level = Level(3);
+    pub const READS: Level = Level(4);
     /// Since it, bodies of the journal may be packed.
     pub const PACKED_BODIES: Level = Level(2);
     /// Since it, jobs and groups may have limits of attempts, and excesses are on record.
@@ -34,6 +34,8 @@ impl Level {
     pub const OUTPUT_LOOKS: Level = Level(3);
     /// Since it, workers seal what they report, and interfaces the codes of programs.
     pub const SEALED_REPORTS: Level = Level(3);
+    /// Since it, the catalogue has a directory of people, and refused calls are on record.
+    pub const DIRECTORY: Level = Level(4);
     /// Far above any level that there will be.
     pub const MAX: Level = Level(1_000);
 

@@ -5,9 +5,10 @@ use serde::{Deserialize, Serialize};
 use tidemill_derive::{Word, vocabulary};
 
 use crate::{
-    Actor, BatchId, BatchResult, CalendarName, ExternalDependencyId, GroupName, JobChange, JobId, JobSpec,
-    LevelState, PoolHolder, PoolName, QualityQuestion, Rejection, ShardId, TaskId, TaskLedger, Timestamp,
-    UserName, UserStanding, WantedExternalDependency, WantedOutput, WorkerId, WorkerPresent,
+    Actor, BatchId, BatchResult, CalendarName, DirectoryChange, ExternalDependencyId, GroupName, JobChange,
+    JobId, JobSpec, LevelState, PoolHolder, PoolName, QualityQuestion, Rejection, ShardId, TaskId,
+    TaskLedger, Timestamp, UserName, UserStanding, WantedExternalDependency, WantedOutput, WorkerId,
+    WorkerPresent,
 };
 
 /// The state of a batch; its result is another thing.
@@ -97,6 +98,14 @@ pub enum LiveQuery {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         orphan_children: bool,
     },
+    /// Whether the catalogue would accept these changes of the directory together, however many they are. To the catalogue's
+    /// owner.
+    CheckDirectory {
+        /// The directory's revision that they are planned against.
+        revision: u64,
+        /// What would change.
+        changes: Vec<DirectoryChange>,
+    },
     // What a change in the catalogue has reached.
     /// Whom the catalogue told of it. To the catalogue's owner.
     Notified {
@@ -144,7 +153,10 @@ impl LiveQuery {
             | LiveQuery::User { .. }
             | LiveQuery::Worker { .. }
             | LiveQuery::Mailboxes { .. } => of_job.unwrap_or(ShardId::CATALOGUE),
-            LiveQuery::PlanApply { .. } | LiveQuery::Notified { .. } | LiveQuery::Level => ShardId::CATALOGUE,
+            LiveQuery::PlanApply { .. }
+            | LiveQuery::CheckDirectory { .. }
+            | LiveQuery::Notified { .. }
+            | LiveQuery::Level => ShardId::CATALOGUE,
         }
     }
 }
@@ -191,7 +203,9 @@ pub enum LiveAnswer {
     User(Box<UserStanding>),
     /// To [`LiveQuery::PlanApply`], when it would be accepted.
     Planned(Box<ApplyPlan>),
-    /// To [`LiveQuery::PlanApply`], when it would be refused.
+    /// To [`LiveQuery::CheckDirectory`], when they would be accepted.
+    Acceptable,
+    /// To [`LiveQuery::PlanApply`] and [`LiveQuery::CheckDirectory`], when it would be refused.
     Refused(Rejection),
     /// To [`LiveQuery::Notified`].
     Notified {

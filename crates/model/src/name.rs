@@ -118,12 +118,16 @@ names! {
     WorkerLabel, "worker label", 64;
     /// An account of a worker's host.
     Account, "account", 32;
+    /// The name of a department.
+    DepartmentName, "department name", 64;
 }
 
 names! {
     is_plain_signs, PLAIN_SIGNS, bounds::USER_PATTERN:
     /// Who pulls tasks.
     UserName, "user name", bounds::USER_CHARS;
+    /// What a person signs in as.
+    PersonName, "name of a person", bounds::USER_CHARS;
 }
 
 names! {

@@ -124,6 +124,10 @@ bugs! {
     LostWithoutLook = "lost_without_look",
     /// A failed batch is tried again at once.
     RetryIntervalIgnored = "retry_interval_ignored",
+    /// A job gets an owner whom nobody has looked up in the directory.
+    OwnerNotLookedUp = "owner_not_looked_up",
+    /// A person goes though jobs, rotas or other people name them.
+    DirectoryForgetsWhoIsNamed = "directory_forgets_who_is_named",
     /// The level is raised as soon as one process reads it.
     LevelRaisedEarly = "level_raised_early",
     /// What a level brings is written before that level stands in the partition.

@@ -11,28 +11,32 @@
 //! hand, and `verify` names them.
 
 mod attempt;
+mod audit;
 mod batch;
 mod bulk;
 mod cache;
 mod catalogue;
+mod directory;
 mod external_dependencies;
 mod generated;
 mod group;
 mod job;
 mod pull;
 mod replication;
+mod requesters;
 mod rerun;
 
 use std::sync::Arc;
 
 use tidemill_model::{
-    Actor, ApplyEvent, Cause, DeletionEvent, Envelope, Event, JobEvent, JobId, Outcome, PartitionEvent,
-    Recorded, ReplicationEvent, ScheduleEvent, Source, TransferEvent,
+    Actor, Cause, Envelope, Event, JobId, Outcome, PartitionEvent, Recorded, ReplicationEvent, ScheduleEvent,
+    Source, TransferEvent,
 };
 use tidemill_store::rows::DeadLetterRow;
 use tidemill_store::{Error, Row, Table, TableChanges, Value, for_each_row};
 
 use cache::Cache;
+use requesters::{Requesters, requester};
 
 /// Keys of rows to be loaded, table by table.
 pub(crate) type Keys = Vec<(&'static Table, Vec<Vec<Value>>)>;
@@ -117,6 +121,10 @@ impl Fold {
                 self.rows.dead_letters.need(timer_key(partition, job));
             }
         }
+        for (index, _) in audit::actions(envelope) {
+            let Recorded { shard, event } = &envelope.events[index];
+            self.rows.need_audit(i64::from(shard.0), event);
+        }
         for (offset, _) in redrives(envelope) {
             self.rows.dead_letters.need((partition, COMMAND.into(), offset.to_string().into()));
         }
@@ -136,15 +144,19 @@ impl Fold {
     pub(crate) fn apply(&mut self, offset: u64, envelope: &Envelope) {
         let now = envelope.now.as_millisecond();
         let mut requesters = Requesters::of(envelope);
-        for (index, Recorded { shard, event }) in (0..).zip(&envelope.events) {
+        let mut actions = audit::actions(envelope).into_iter().peekable();
+        for (index, Recorded { shard, event }) in envelope.events.iter().enumerate() {
             let place = Place {
                 partition: i64::from(self.partition),
                 offset: offset.cast_signed(),
-                index,
+                index: job::count(index),
                 shard: i64::from(shard.0),
                 now,
             };
             self.rows.by = requesters.next();
+            if let Some((_, asker)) = actions.next_if(|(of, _)| *of == index) {
+                self.rows.audit(place, event, &asker);
+            }
             self.rows.apply(place, event);
             if let Some(job) = resumed(event) {
                 self.rows.timer_goes_on(place, job);
@@ -194,51 +206,6 @@ fn redrives(envelope: &Envelope) -> impl Iterator<Item = (u64, &Cause)> {
     })
 }
 
-/// Who asked for each fact of an envelope, in order.
-///
-/// A command names its sender. What an owner carries out later, by itself or once another shard has answered, names
-/// the requester in one of the facts that it makes at the same time.
-struct Requesters<'a> {
-    causes: std::slice::Iter<'a, Cause>,
-    events: &'a [Recorded],
-    left: u32,
-    by: Option<&'a Actor>,
-}
-
-impl<'a> Requesters<'a> {
-    fn of(envelope: &'a Envelope) -> Self {
-        Self { causes: envelope.causes.iter(), events: &envelope.events, left: 0, by: None }
-    }
-
-    fn next(&mut self) -> Option<Actor> {
-        while self.left == 0 {
-            let cause = self.causes.next()?;
-            self.left = cause.events;
-            let made = self.events.len().min(cause.events as usize);
-            let (made, later) = self.events.split_at(made);
-            self.events = later;
-            self.by = requester(&cause.source, made);
-        }
-        self.left -= 1;
-        self.by.cloned()
-    }
-}
-
-fn requester<'a>(source: &'a Source, made: &'a [Recorded]) -> Option<&'a Actor> {
-    let named = made.iter().find_map(|recorded| match &recorded.event {
-        Event::Apply(ApplyEvent::Advanced { by, .. } | ApplyEvent::Finished { by, .. })
-        | Event::Job(JobEvent::Moved { by, .. })
-        | Event::Deletion(DeletionEvent::Decided { by, .. }) => by.as_ref(),
-        _ => None,
-    });
-    let first = made.first().map(|recorded| &recorded.event);
-    let is_message = matches!(first, Some(Event::Partition(PartitionEvent::MessageReceived { .. })));
-    match source {
-        Source::Command { actor, .. } => named.or((!is_message).then_some(actor)),
-        Source::Timer | Source::Observed => named,
-    }
-}
-
 impl Caches {
     /// Who asked for the fact that is applied.
     fn requester(&self) -> Option<Arc<str>> {
@@ -284,12 +251,14 @@ impl Caches {
             Event::Bulk(event) => self.need_bulk(event),
             Event::Task(event) => pull::need(self, shard, event),
             Event::Rerun(event) => rerun::need(self, event),
+            Event::Directory(event) => self.need_directory(event),
             Event::Partition(_)
             | Event::Subscription(_)
             | Event::Alarm(_)
             | Event::Deletion(_)
             | Event::Apply(_)
             | Event::Level(_)
+            | Event::Access(_)
             | Event::Permit(_) => {}
         }
     }
@@ -309,6 +278,7 @@ impl Caches {
             Event::Bulk(event) => self.apply_bulk(at, event),
             Event::Replication(event) => self.apply_replication(at, event),
             Event::Transfer(event) => self.apply_transfer(at, event),
+            Event::Directory(event) => self.apply_directory(at, event),
             Event::Partition(PartitionEvent::CommandDeadLettered { offset, reason }) => {
                 self.set_aside(at, COMMAND, &offset.to_string(), reason);
             }
@@ -330,6 +300,7 @@ impl Caches {
             | Event::Deletion(_)
             | Event::Apply(_)
             | Event::Level(_)
+            | Event::Access(_)
             | Event::Permit(_) => {}
         }
     }

@@ -39,7 +39,7 @@ pub use error::Error;
 pub use fold::Fold;
 pub use hints::keep_hints;
 pub use publish::{PublishConfig, publish};
-pub use purge::purge;
+pub use purge::{purge, purge_audit};
 pub use rebuild::plan::{
     Compared, Plan, PlanRequest, PlannedDifference, PlannedPartition, PlannedTable, plan_rebuild,
 };

@@ -1,9 +1,9 @@
-//! Old rows of what clients pull leave the tables (PUL-14), some at a time, beside the projection.
+//! Old rows of what clients pull (PUL-14) and of the audit list (API-9) leave the tables, some at a time, beside the projection.
 //!
 //! ```text
-//!  now − pull_retention_days ─► horizon, noted once for all sets of tables ─► rows below it, 500 in a transaction
+//!  now − pull_retention_days, audit_keep_days ─► a horizon of each, noted once for all sets of tables ─► rows below it, 500 in a transaction
 //! ```
-//! Only rows that no later fact can change go: grants that have ended, ledgers of occurrences that their shard gives
+//! Only rows that no later fact can change go: rows of the audit list, grants that have ended, ledgers of occurrences that their shard gives
 //! to nobody any more, tasks for once that their shard has forgotten or let go, and versions of tasks that no row of
 //! those names any more. What of the journal is below the horizon may be in the tables or not; [`crate::verify`] leaves
 //! it out on both sides. The journal keeps all of it.
@@ -14,10 +14,12 @@ use std::time::Duration;
 use jiff::SignedDuration;
 use tidemill_journal::{Shutdown, causes, now};
 use tidemill_model::Timestamp;
-use tidemill_store::rows::{PullGrantRow, PullLedgerRow, PullTaskRow, PullTaskVersionRow, ShardRow};
-use tidemill_store::{Filter, Row, Select, Table, Tables, Value};
+use tidemill_store::rows::{
+    AuditRow, PullGrantRow, PullLedgerRow, PullTaskRow, PullTaskVersionRow, ShardRow,
+};
+use tidemill_store::{Aged, Filter, Row, Select, Table, Tables, Value};
 
-use crate::Error;
+use crate::{Config, Error};
 
 /// Rows of one transaction.
 const CHUNK: usize = 500;
@@ -29,46 +31,86 @@ const FIRST: Duration = Duration::from_secs(30);
 const EVERY: Duration = Duration::from_secs(60 * 60);
 const WHAT: &str = "delete old rows";
 
+/// For how many days each is kept, of what is not kept for ever.
+pub(crate) fn kept_days(config: &Config) -> Vec<(Aged, u32)> {
+    let all = [(Aged::Pull, config.pull_retention_days), (Aged::Audit, config.audit_keep_days)];
+    all.into_iter().filter(|(_, days)| *days > 0).collect()
+}
+
 /// Deletes what is older than so many days, every hour until shutdown. What is in the way of one round is told, and
 /// fixed by the next.
-pub(crate) fn keep_purging(tables: &dyn Tables, days: u32, shutdown: &Shutdown) {
-    let kept = SignedDuration::from_hours(24 * i64::from(days));
+pub(crate) fn keep_purging(tables: &dyn Tables, kept: &[(Aged, u32)], shutdown: &Shutdown) {
     let mut pause = FIRST;
     while !shutdown.wait(pause) {
         pause = EVERY;
-        let Ok(before) = now().checked_sub(kept) else { return };
-        match purge(tables, before, shutdown) {
-            Ok(0) => {}
-            Ok(rows) => tracing::info!(rows, "{rows} rows from before {before} have left the tables"),
-            Err(error) => {
-                let reason = causes(&error);
-                tracing::warn!(reason, "old rows stay in the tables for another hour: {reason}");
+        for (of, days) in kept {
+            let Ok(before) = now().checked_sub(SignedDuration::from_hours(24 * i64::from(*days))) else {
+                continue;
+            };
+            match purge_aged(tables, *of, before, shutdown) {
+                Ok(0) => {}
+                Ok(rows) => tracing::info!(rows, "{rows} rows from before {before} have left the tables"),
+                Err(error) => {
+                    let reason = causes(&error);
+                    tracing::warn!(reason, "old rows stay in the tables for another hour: {reason}");
+                }
             }
         }
     }
 }
 
-/// Deletes what is older, and notes that it may be missing. Gives how many rows went.
+/// Deletes what is older of this. Gives how many rows went.
+pub(crate) fn purge_aged(
+    tables: &dyn Tables,
+    of: Aged,
+    before: Timestamp,
+    shutdown: &Shutdown,
+) -> Result<u64, Error> {
+    match of {
+        Aged::Pull => purge(tables, before, shutdown),
+        Aged::Audit => purge_audit(tables, before, shutdown),
+    }
+}
+
+/// Deletes rows of the audit list that are older, and notes that they may be missing. Gives how many went.
+///
+/// # Errors
+/// The database.
+pub fn purge_audit(tables: &dyn Tables, before: Timestamp, shutdown: &Shutdown) -> Result<u64, Error> {
+    let before_ms =
+        tables.raise_horizon(Aged::Audit, before.as_millisecond()).map_err(Error::tables(WHAT))?;
+    let old = Select::new(AuditRow::TABLE, AuditRow::TABLE.key).with(Filter::Below("at", before_ms.into()));
+    delete(tables, &old.limit(CHUNK), shutdown)
+}
+
+/// Deletes what a question gives, a chunk at a time.
+fn delete(tables: &dyn Tables, select: &Select, shutdown: &Shutdown) -> Result<u64, Error> {
+    let mut rows = 0;
+    while !shutdown.is_requested() {
+        let deleted = tables.purge(select).map_err(Error::tables(WHAT))?;
+        rows += deleted as u64;
+        if deleted < CHUNK || shutdown.wait(PAUSE) {
+            break;
+        }
+    }
+    Ok(rows)
+}
+
+/// Deletes what is older of what clients pull, and notes that it may be missing. Gives how many rows went.
 ///
 /// # Errors
 /// The database.
 pub fn purge(tables: &dyn Tables, before: Timestamp, shutdown: &Shutdown) -> Result<u64, Error> {
     // First: whoever compares the tables with the journal knows of it before a row is gone.
-    let before_ms = tables.raise_horizon(before.as_millisecond()).map_err(Error::tables(WHAT))?;
+    let before_ms = tables.raise_horizon(Aged::Pull, before.as_millisecond()).map_err(Error::tables(WHAT))?;
     let shards = tables.select(&Select::new(ShardRow::TABLE, &["id"])).map_err(Error::tables(WHAT))?;
-    let old = Old::new(Some(before_ms), shards.iter().cloned());
+    let old = Old::new(Horizons { pull: Some(before_ms), audit: None }, shards.iter().cloned());
     for shard in shards.into_iter().filter_map(|row| ShardRow::from_values(row).ok()) {
         note_left_grants(tables, before_ms, shard.id).map_err(Error::tables(WHAT))?;
     }
     let mut rows = 0;
     for select in old.selects() {
-        while !shutdown.is_requested() {
-            let deleted = tables.purge(&select).map_err(Error::tables(WHAT))?;
-            rows += deleted as u64;
-            if deleted < CHUNK || shutdown.wait(PAUSE) {
-                break;
-            }
-        }
+        rows += delete(tables, &select, shutdown)?;
     }
     Ok(rows)
 }
@@ -89,9 +131,17 @@ fn note_left_grants(tables: &dyn Tables, before_ms: i64, shard: i64) -> Result<(
 /// Task, version and shard.
 type VersionKey = (i64, i64, i64);
 
+/// Before when rows may be missing, as it is noted.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Horizons {
+    pub(crate) pull: Option<i64>,
+    pub(crate) audit: Option<i64>,
+}
+
 /// What is old.
 pub(crate) struct Old {
     before_ms: i64,
+    audit_before_ms: i64,
     /// Versions that a row names which is not old; only whoever has all rows knows them.
     named: BTreeSet<VersionKey>,
     /// By shard, what of its occurrences is given to nobody any more, as far as the tables keep it no longer.
@@ -99,17 +149,18 @@ pub(crate) struct Old {
 }
 
 impl Old {
-    /// Of the noted horizon, and the rows of the shards.
-    pub(crate) fn new(horizon: Option<i64>, shards: impl IntoIterator<Item = Vec<Value>>) -> Self {
-        let before_ms = horizon.unwrap_or(i64::MIN);
+    /// Of the noted horizons, and the rows of the shards.
+    pub(crate) fn new(horizons: Horizons, shards: impl IntoIterator<Item = Vec<Value>>) -> Self {
+        let before_ms = horizons.pull.unwrap_or(i64::MIN);
+        let audit_before_ms = horizons.audit.unwrap_or(i64::MIN);
         let rows = shards.into_iter().filter_map(|row| ShardRow::from_values(row).ok());
         let given_before = rows.filter_map(|row| Some((row.id, row.pull_horizon?.min(before_ms))));
-        Self { before_ms, named: BTreeSet::new(), given_before: given_before.collect() }
+        Self { before_ms, audit_before_ms, named: BTreeSet::new(), given_before: given_before.collect() }
     }
 
     /// The same, before anything is known of what names versions.
     pub(crate) fn without_names(&self) -> Self {
-        Self { before_ms: self.before_ms, named: BTreeSet::new(), given_before: self.given_before.clone() }
+        Self { named: BTreeSet::new(), given_before: self.given_before.clone(), ..*self }
     }
 
     /// Hears of a grant or a task, before it is asked about the versions that `wanted` tells by their keys.
@@ -136,6 +187,10 @@ impl Old {
 
     /// Whether such a row may be missing. No later fact changes one of which this holds.
     pub(crate) fn has(&self, table: &Table, row: &[Value]) -> bool {
+        if *table == *AuditRow::TABLE {
+            // The time begins its key.
+            return row.first().is_some_and(|at| *at < Value::Int(self.audit_before_ms));
+        }
         if let Some(row) = typed::<PullGrantRow>(table, row) {
             return &*row.state != "live" && row.granted_at < self.before_ms;
         }

@@ -12,11 +12,12 @@ use std::time::Duration;
 use tidemill_journal::{Shutdown, causes, now};
 use tidemill_log::{Log, Topic};
 use tidemill_model::Timestamp;
-use tidemill_store::{RebuildRight, Tables};
+use tidemill_store::{Aged, RebuildRight, Tables};
 
 use crate::projection::Projection;
+use crate::purge::purge_aged;
 use crate::verify::ends;
-use crate::{Config, Error, purge};
+use crate::{Config, Error};
 use alone::alone;
 
 /// How far a rebuild is.
@@ -149,12 +150,13 @@ fn clean_up(tables: &dyn Tables, right: RebuildRight, shutdown: &Shutdown) {
         );
     }
     // What had left the first set leaves this one, too.
-    let horizon = tables.horizon().map_err(Error::tables("read the horizon"));
-    let purged =
-        horizon.and_then(|horizon| match horizon.and_then(|ms| Timestamp::from_millisecond(ms).ok()) {
-            Some(before) => purge(tables, before, shutdown).map(drop),
+    let purged = [Aged::Pull, Aged::Audit].into_iter().try_for_each(|of| {
+        let horizon = tables.horizon(of).map_err(Error::tables("read the horizon"))?;
+        match horizon.and_then(|ms| Timestamp::from_millisecond(ms).ok()) {
+            Some(before) => purge_aged(tables, of, before, shutdown).map(drop),
             None => Ok(()),
-        });
+        }
+    });
     if let Err(error) = purged {
         let reason = causes(&error);
         tracing::warn!(

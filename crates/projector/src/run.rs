@@ -29,11 +29,18 @@ pub struct Config {
     /// How long the tables keep what became of pull tasks, days: grants since they were given, occurrences and tasks
     /// for once since their start. Default 400; 0 to 36,500; 0: for ever. What its owner has not forgotten stays.
     pub pull_retention_days: u32,
+    /// How long the tables keep the audit list, days. Default 400; 0 to 36,500; 0: for ever. The journal keeps what it is made of.
+    pub audit_keep_days: u32,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self { cached_rows: 32_768, min_write_interval_ms: 10, pull_retention_days: 400 }
+        Self {
+            cached_rows: 32_768,
+            min_write_interval_ms: 10,
+            pull_retention_days: 400,
+            audit_keep_days: 400,
+        }
     }
 }
 
@@ -89,11 +96,12 @@ pub fn run(
         .name("retire".to_owned())
         .spawn(move || keep_retiring(&*retired, &told))
         .map_err(|source| Error::Thread { partition: 0, source })?;
-    let purging = (config.pull_retention_days > 0).then(|| {
-        let (tables, days, told) = (Arc::clone(tables), config.pull_retention_days, purged.clone());
+    let kept = purge::kept_days(config);
+    let purging = (!kept.is_empty()).then(|| {
+        let (tables, told) = (Arc::clone(tables), purged.clone());
         thread::Builder::new()
             .name("purge".to_owned())
-            .spawn(move || purge::keep_purging(&*tables, days, &told))
+            .spawn(move || purge::keep_purging(&*tables, &kept, &told))
     });
     let outcome = keepers.join();
     purged.request();

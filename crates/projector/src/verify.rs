@@ -26,10 +26,11 @@ use std::time::Duration;
 use serde::Serialize;
 use tidemill_journal::{Journal, Shutdown, Start};
 use tidemill_log::{Log, Topic};
-use tidemill_store::{Position, Tables};
+use tidemill_store::{Aged, Position, Tables};
 
 use crate::Error;
 use crate::fold::Fold;
+use crate::purge::Horizons;
 use comparison::Comparison;
 pub(crate) use comparison::told;
 pub use hints::verify_hints;
@@ -173,8 +174,9 @@ pub fn verify_within(
         report.stands.push(Stand::read(&mut journal, (partition, offset, end), shutdown, &mut told)?);
         before += stood(&partition).max(end);
     }
-    let horizon = snapshot.horizon().map_err(Error::tables("read the horizon"))?;
-    Comparison { config, expected: scratch.snapshot()?, found: snapshot, shutdown, report }.finish(horizon)
+    let mut horizon = |of| snapshot.horizon(of).map_err(Error::tables("read the horizon"));
+    let horizons = Horizons { pull: horizon(Aged::Pull)?, audit: horizon(Aged::Audit)? };
+    Comparison { config, expected: scratch.snapshot()?, found: snapshot, shutdown, report }.finish(horizons)
 }
 
 fn refold(

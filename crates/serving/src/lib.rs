@@ -23,4 +23,4 @@ mod watched;
 pub use arriving::BodyLate;
 pub use config::{Config, Limits};
 pub use listener::Listener;
-pub use server::serve;
+pub use server::{Peer, serve};

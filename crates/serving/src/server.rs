@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::io;
+use std::net::IpAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -65,7 +66,8 @@ pub async fn serve(
             accepted = socket.accept() => match accepted {
                 Ok((stream, peer)) => match connections.enter(peer.ip()).await {
                     Some(place) => {
-                        let serving = Serving { router: router.clone(), limits, stopping: stopping.clone() };
+                        let (router, stopping) = (router.clone(), stopping.clone());
+                        let serving = Serving { router, limits, stopping, peer: Peer(peer.ip()) };
                         tasks.spawn(connection(stream, acceptor.clone(), place, serving));
                     }
                     // An encrypted connection begins with a handshake: there is no room for one either.
@@ -100,10 +102,15 @@ async fn recover(connections: &Connections, error: &io::Error) {
     tokio::time::sleep(PAUSE).await;
 }
 
+/// Who is at the other end of the connection; in the extensions of every request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Peer(pub IpAddr);
+
 struct Serving {
     router: Router,
     limits: Limits,
     stopping: watch::Receiver<bool>,
+    peer: Peer,
 }
 
 async fn connection(stream: TcpStream, acceptor: Option<TlsAcceptor>, place: Place, serving: Serving) {
@@ -131,10 +138,11 @@ async fn exchange(
     connection: &Arc<Connection>,
     serving: Serving,
 ) {
-    let Serving { router, limits, mut stopping } = serving;
+    let Serving { router, limits, mut stopping, peer } = serving;
     let io = TokioIo::new(stream);
     let router = TowerToHyperService::new(router);
-    let answer = hyper::service::service_fn(|request: hyper::Request<Incoming>| {
+    let answer = hyper::service::service_fn(|mut request: hyper::Request<Incoming>| {
+        request.extensions_mut().insert(peer);
         let busy = connection.begin();
         let answering = router.call(request.map(|body| Body::new(Arriving::new(body, &limits))));
         async move {

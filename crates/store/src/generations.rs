@@ -12,14 +12,15 @@ use crate::rebuilding::{self, RebuildRow};
 use crate::sql::{self, Dialect, left_grants_of, shard_of_left_grants};
 use crate::table::row;
 use crate::{
-    Error, Generation, Position, RebuildRight, Row, RowBatch, SinkNote, Value, forms, leftovers, rows, views,
+    Aged, Error, Generation, Position, RebuildRight, Row, RowBatch, SinkNote, Value, forms, leftovers, rows,
+    views,
 };
 
 row! {
     /// A number under a name.
     MetaRow in "tidemill_meta", key (name: Arc<str>),
     fixed (), indexes [] {
-        /// `active`, `horizon`, or that of a note on grants of a shard.
+        /// `active`, `horizon`, `audit_horizon`, or that of a note on grants of a shard.
         name: Arc<str> = Name(64),
         /// The number.
         value: i64 = Int,
@@ -120,13 +121,13 @@ pub(crate) fn set_note<L: Link>(link: &mut L, name: &str, value: i64) -> Result<
     link.execute("note what is known of the tables", &sql, &[name.into(), value.into()])
 }
 
-pub(crate) fn horizon(link: &mut impl Link) -> Result<Option<i64>, Error> {
-    noted(link, "read the horizon", "horizon", "")
+pub(crate) fn horizon(link: &mut impl Link, of: Aged) -> Result<Option<i64>, Error> {
+    noted(link, "read the horizon", of.noted_as(), "")
 }
 
-pub(crate) fn raise_horizon(link: &mut impl Link, before_ms: i64) -> Result<i64, Error> {
-    raise(link, "raise the horizon", "horizon", before_ms)?;
-    Ok(horizon(link)?.unwrap_or(before_ms))
+pub(crate) fn raise_horizon(link: &mut impl Link, of: Aged, before_ms: i64) -> Result<i64, Error> {
+    raise(link, "raise the horizon", of.noted_as(), before_ms)?;
+    Ok(horizon(link, of)?.unwrap_or(before_ms))
 }
 
 fn raise<L: Link>(link: &mut L, what: &str, name: &str, value: i64) -> Result<(), Error> {

@@ -57,10 +57,12 @@ pub use forms::FormInUse;
 pub use in_use::wait_in_tables;
 #[cfg(feature = "mysql")]
 pub use mysql::{MysqlConnection, MysqlError, MysqlServer, MysqlTables};
-pub use port::{FORMAT, Generation, Position, RowBatch, SinkNote, Snapshot, TableChanges, Tables, Written};
+pub use port::{
+    Aged, FORMAT, Generation, Position, RowBatch, SinkNote, Snapshot, TableChanges, Tables, Written,
+};
 pub use read::{
-    AttemptFilter, BatchFilter, DeadLetterFilter, JobFilter, PullGrantFilter, PullTaskFilter, ReadPullTables,
-    ReadTables, RerunFilter, WorkerFilter,
+    AttemptFilter, AuditFilter, BatchFilter, DeadLetterFilter, JobFilter, PullGrantFilter, PullTaskFilter,
+    ReadAudit, ReadPullTables, ReadTables, RerunFilter, WorkerFilter,
 };
 pub use rebuilding::{RebuildInProgress, RebuildRight};
 pub use reference::reference;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::sql::{self, Dialect, table_name};
 use crate::{
-    Error, Filter, Position, Select, Snapshot, Table, TableChanges, Value, forms, generations, rows,
+    Aged, Error, Filter, Position, Select, Snapshot, Table, TableChanges, Value, forms, generations, rows,
 };
 
 /// The dialect of a connection.
@@ -157,8 +157,8 @@ impl<L: Link> Snapshot for LinkedSnapshot<L> {
         generations::positions(&mut self.link, self.generation)
     }
 
-    fn horizon(&mut self) -> Result<Option<i64>, Error> {
-        generations::horizon(&mut self.link)
+    fn horizon(&mut self, of: Aged) -> Result<Option<i64>, Error> {
+        generations::horizon(&mut self.link, of)
     }
 
     fn rows(
@@ -193,12 +193,12 @@ macro_rules! alike {
             self.read(|link| link::is_whole(link, generation))
         }
 
-        fn horizon(&self) -> Result<Option<i64>, Error> {
-            self.read(|link| generations::horizon(link))
+        fn horizon(&self, of: $crate::Aged) -> Result<Option<i64>, Error> {
+            self.read(|link| generations::horizon(link, of))
         }
 
-        fn raise_horizon(&self, before_ms: i64) -> Result<i64, Error> {
-            self.change(|link| generations::raise_horizon(link, before_ms))
+        fn raise_horizon(&self, of: $crate::Aged, before_ms: i64) -> Result<i64, Error> {
+            self.change(|link| generations::raise_horizon(link, of, before_ms))
         }
 
         fn left_grants(&self) -> Result<BTreeMap<i64, i64>, Error> {

@@ -44,6 +44,25 @@ pub struct TableChanges {
     pub deletes: Vec<Vec<Value>>,
 }
 
+/// What leaves the tables by its age.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Aged {
+    /// What became of pull tasks.
+    Pull,
+    /// The audit list.
+    Audit,
+}
+
+impl Aged {
+    /// Under which name its horizon is noted.
+    pub(crate) fn noted_as(self) -> &'static str {
+        match self {
+            Aged::Pull => "horizon",
+            Aged::Audit => "audit_horizon",
+        }
+    }
+}
+
 /// What one partition changes in one go.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RowBatch {
@@ -270,18 +289,18 @@ pub trait Tables: Send + Sync {
     /// [`Error::NoGeneration`]; [`Error::Building`]; the database.
     fn select(&self, select: &Select) -> Result<Vec<Vec<Value>>, Error>;
 
-    /// Before when old rows may be missing, milliseconds; `None`: none is.
+    /// Before when old rows of this may be missing, milliseconds; `None`: none is.
     ///
     /// # Errors
     /// The database.
-    fn horizon(&self) -> Result<Option<i64>, Error>;
+    fn horizon(&self, of: Aged) -> Result<Option<i64>, Error>;
 
-    /// Notes that rows older than this may be missing from now on, in this generation and in later ones; never
+    /// Notes that rows of this which are older may be missing from now on, in this generation and in later ones; never
     /// takes it back. Gives what is noted then.
     ///
     /// # Errors
     /// The database.
-    fn raise_horizon(&self, before_ms: i64) -> Result<i64, Error>;
+    fn raise_horizon(&self, of: Aged, before_ms: i64) -> Result<i64, Error>;
 
     /// The largest grant of each shard that may have left the tables, and all smaller ones with it.
     ///
@@ -338,7 +357,7 @@ pub trait Snapshot {
     ///
     /// # Errors
     /// The database.
-    fn horizon(&mut self) -> Result<Option<i64>, Error>;
+    fn horizon(&mut self, of: Aged) -> Result<Option<i64>, Error>;
 
     /// Rows of a table after a key, in the order of the key: all columns, in the table's order.
     ///

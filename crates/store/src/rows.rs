@@ -1,6 +1,7 @@
 //! What is in which table. The columns of the key come first in every struct. All times are milliseconds
 //! since 1970 and come from an envelope's `now`, never from a clock.
 
+mod audit;
 mod batch;
 mod bulk;
 mod catalogue;
@@ -11,6 +12,7 @@ mod pull;
 mod rerun;
 mod worker;
 
+pub use audit::{AuditRow, DirectoryEntryRow};
 pub use batch::{AssignmentReturnRow, AttemptRow, BatchDependencyRow, BatchOutputRow, BatchRow, UserCodeRow};
 pub use bulk::{BulkItemRow, BulkRow};
 pub use catalogue::{AppKeyRow, CalendarRow, CalendarVersionRow, FreezeRow, PoolRow};
@@ -68,6 +70,8 @@ macro_rules! for_each_row {
             pull_task_versions: $crate::rows::PullTaskVersionRow,
             pull_ledger: $crate::rows::PullLedgerRow,
             pull_grants: $crate::rows::PullGrantRow,
+            audit: $crate::rows::AuditRow,
+            directory_entries: $crate::rows::DirectoryEntryRow,
             shards: $crate::rows::ShardRow,
             app_keys: $crate::rows::AppKeyRow,
             dead_letters: $crate::rows::DeadLetterRow

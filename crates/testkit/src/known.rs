@@ -11,6 +11,7 @@ use tidemill_model::{
 
 use crate::clients::is_by_state;
 use crate::coverage::Stats;
+use crate::known_directory::KnownDirectory;
 use crate::known_pulls::KnownPulls;
 use crate::oracle::condition_of;
 
@@ -53,6 +54,7 @@ pub(crate) struct Known {
     /// An operator holds the level.
     pub(crate) is_held: bool,
     pub(crate) pulls: KnownPulls,
+    pub(crate) directory: KnownDirectory,
 }
 
 #[derive(Debug, Clone)]
@@ -150,6 +152,7 @@ impl Known {
     fn event(&mut self, shard: ShardId, event: &Event) {
         match event {
             Event::Catalogue(event) => self.catalogue_event(event),
+            Event::Directory(event) => self.directory.event(event),
             Event::Job(event) => self.job_event(shard, event),
             Event::Batch(event) => self.batch_event(event),
             Event::Attempt(

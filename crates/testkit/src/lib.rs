@@ -22,6 +22,7 @@ mod faulty;
 mod happening;
 mod host;
 mod known;
+mod known_directory;
 mod known_pulls;
 mod log_fault;
 mod on_record;

@@ -141,5 +141,10 @@ impl World {
 }
 
 fn second_or_newest(rng: &mut Rng) -> Level {
-    if rng.chance(30) { Level::new(2) } else { Level::READS }
+    let is_third = rng.aside("third").chance(20);
+    match rng.chance(30) {
+        true => Level::new(2),
+        false if is_third => Level::new(3),
+        false => Level::READS,
+    }
 }

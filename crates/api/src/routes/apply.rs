@@ -104,8 +104,8 @@ fn named_jobs(tables: &dyn Tables, group: Option<String>) -> Result<Vec<JobRow>,
     Ok(rows)
 }
 
-/// The names of parents that are not exported themselves.
-fn names_of(tables: &dyn Tables, jobs: BTreeSet<i64>) -> Result<Names, tidemill_store::Error> {
+/// The names of jobs.
+pub(super) fn names_of(tables: &dyn Tables, jobs: BTreeSet<i64>) -> Result<Names, tidemill_store::Error> {
     let mut names = Names::new();
     for job in jobs {
         names.extend(tables.job(job)?.as_ref().map(name));

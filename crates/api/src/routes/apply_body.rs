@@ -43,6 +43,19 @@ pub(crate) struct ApplyRequest {
     pub(super) allow_unknown_type: bool,
 }
 
+impl ApplyRequest {
+    /// One job, and nothing else.
+    pub(super) fn of_one(job: JobSpec) -> Self {
+        Self {
+            jobs: vec![job],
+            prune: Vec::new(),
+            cancel: false,
+            orphan_children: false,
+            allow_unknown_type: false,
+        }
+    }
+}
+
 /// What `apply` did, or would do.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Applied {

@@ -9,7 +9,7 @@ use tidemill_store::rows::BatchRow;
 use tidemill_store::{AttemptFilter, BatchFilter, PageRequest, ReadTables, Tables};
 
 use super::requests::Reader;
-use crate::app::{App, shard_of};
+use crate::app::App;
 use crate::parameter::{Asked, Rule};
 use crate::params::{Params, id};
 use crate::ports::{Moment, PastError};
@@ -37,6 +37,14 @@ pub(super) const RESULT: Asked<String> = Asked::word(
 );
 pub(super) const BLOCKED: Asked<bool> =
     Asked::flag("blocked", "`true`: only those that a failed parent blocks.");
+pub(super) const TRIGGERED_BY: Asked<String> = Asked::text(
+    "triggered_by",
+    "Only those that exactly this application or person asked for: `app`, or `app/person`.",
+);
+pub(super) const MINE: Asked<bool> = Asked::flag(
+    "mine",
+    "`true`: only those that were asked for with this key, by this person where one is named.",
+);
 pub(super) const FROM: Asked<Timestamp> = Asked::time("from", "Logical time at or after.");
 pub(super) const TO: Asked<Timestamp> = Asked::time("to", "Logical time before.");
 pub(super) const AS_OF: Asked<String> = Asked::new(
@@ -62,10 +70,22 @@ pub(super) async fn list(by: Reader, params: Params) -> Answered<List<BatchView>
         state: params.get(STATE)?.and_then(|text| state_number(&text)),
         result: params.get(RESULT)?,
         blocked: params.flag(BLOCKED)?,
+        triggered_by: triggered_by(&params, &by.caller)?,
         from: params.get(FROM)?.map(Timestamp::as_millisecond),
         to: params.get(TO)?.map(Timestamp::as_millisecond),
     };
     List::part(&by.app, &params, move |tables, request| tables.batches(&filter, request)).await
+}
+
+/// Who asked for the batches that are wanted.
+fn triggered_by(params: &Params, caller: &Caller) -> Result<Option<String>, Problem> {
+    match (params.get(TRIGGERED_BY)?, params.flag(MINE)?) {
+        (Some(by), true) => {
+            Err(Problem::field("triggered_by", by, "cannot stand together with mine; give one of them"))
+        }
+        (None, true) => Ok(Some(caller.name())),
+        (by, false) => Ok(by),
+    }
 }
 
 fn state_number(text: &str) -> Option<i64> {
@@ -230,6 +250,6 @@ pub(super) async fn shard_of_batch<T>(
 ) -> Result<(ShardId, T), Problem> {
     let unknown = || Problem::unknown("batch", batch);
     let group = app.group_of_shard(batch.shard()).await?.filter(|_| batch.0 > 0).ok_or_else(unknown)?;
-    let checked = check(&group.name)?;
-    Ok((shard_of(&group), checked))
+    let checked = check(group.name.as_str())?;
+    Ok((group.shard, checked))
 }

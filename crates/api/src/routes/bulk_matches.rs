@@ -142,6 +142,7 @@ fn batches(
             state: Some(i64::from(state.number())),
             result: filter.result.map(|result| result.as_str().to_owned()),
             blocked: false,
+            triggered_by: None,
             from: filter.from.map(Timestamp::as_millisecond),
             to: filter.to.map(Timestamp::as_millisecond),
         };

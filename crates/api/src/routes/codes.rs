@@ -9,7 +9,7 @@ use tidemill_model::{Command, Token, WorkerCommand};
 
 use super::requests::written;
 use crate::Problem;
-use crate::app::{App, shard_of};
+use crate::app::App;
 use crate::body::{Body, parse};
 use crate::params::id;
 use crate::rights::{Asks, Right};
@@ -43,9 +43,8 @@ pub(super) async fn report(
     let write = Write::new(&app, right, &headers)?;
     // Its key was checked here, and only here.
     let command = Command::Worker(WorkerCommand::ReportUserCode { token, code, seal: String::new() });
-    let shard = shard_of(&group);
-    let command = app.secret.sealed(command, shard, Some(&write.request));
-    written(write.send(shard, command).await?)
+    let command = app.secret.sealed(command, group.shard, Some(&write.request));
+    written(write.send(group.shard, command).await?)
 }
 
 fn is_signed(headers: &HeaderMap, token: Token, worker_key: &str) -> bool {

@@ -7,13 +7,14 @@ use axum::Extension;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::sse::{Event, KeepAlive, Sse};
+use futures_util::StreamExt as _;
 use futures_util::stream::unfold;
 use schemars::JsonSchema;
 use tidemill_model::{Audience, EventKind, ShardId, Timestamp};
-use tidemill_store::ReadTables;
+use tokio::runtime::Handle;
 
 use crate::Problem;
-use crate::app::{App, shard_of};
+use crate::app::App;
 use crate::parameter::{Asked, Rule};
 use crate::params::Params;
 use crate::ports::{FeedError, FeedEvent, FeedFrom, FeedReader};
@@ -86,13 +87,13 @@ pub(super) async fn stream(
         Ok(opened) => opened.map_err(|error| feed_problem(&error))?,
         Err(_) => return Err(Problem::internal("the feed could not be opened")),
     };
-    let (reader, ready) = (Some(reader), VecDeque::new());
+    let (reader, ready, lost) = (Some(Reader(Some(reader))), VecDeque::new(), standing.lost());
     let stream = Stream { app, reader, standing, wanted, left, ready, pause: SHORTEST, _open: open };
     let events = unfold(stream, |mut stream| async move {
         let event = stream.next().await?;
         Some((Ok(event), stream))
     });
-    Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(Duration::from_secs(15))))
+    Ok(Sse::new(events.take_until(lost)).keep_alive(KeepAlive::new().interval(Duration::from_secs(15))))
 }
 
 fn begin(params: &Params, headers: &HeaderMap) -> Result<FeedFrom, Problem> {
@@ -128,8 +129,9 @@ async fn reached(app: &App, caller: &Caller) -> Result<Option<Vec<ShardId>>, Pro
     if caller.is_of_site() {
         return Ok(None);
     }
-    let groups = app.read(|tables| tables.groups()).await?;
-    Ok(Some(groups.iter().filter(|group| caller.reaches(&group.name)).map(shard_of).collect()))
+    let groups = app.known_groups().await?;
+    let reached = groups.iter().filter(|group| caller.reaches(group.name.as_str()));
+    Ok(Some(reached.map(|group| group.shard).collect()))
 }
 
 /// The kind in a type, which may be given as CloudEvents has it: `tidemill.batch.finished.v1`.
@@ -181,11 +183,29 @@ impl Wanted {
     }
 }
 
+/// A reader of the feed. To give one up may take half a second, for which neither its client nor others are to wait.
+struct Reader(Option<Box<dyn FeedReader>>);
+
+impl Reader {
+    fn get(&mut self) -> &mut dyn FeedReader {
+        &mut **self.0.as_mut().expect("it is there until it is dropped")
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        let reader = self.0.take();
+        if let Ok(runtime) = Handle::try_current() {
+            drop(runtime.spawn_blocking(move || drop(reader)));
+        }
+    }
+}
+
 /// One stream: reads the feed when its client can take more, and holds no thread while there is nothing.
 struct Stream {
     app: Arc<App>,
     /// Away while a thread reads.
-    reader: Option<Box<dyn FeedReader>>,
+    reader: Option<Reader>,
     standing: Standing,
     wanted: Wanted,
     left: u64,
@@ -239,16 +259,16 @@ impl Stream {
     async fn read(&mut self) -> Option<()> {
         let turn = self.app.feed_reads.take(self.standing.caller().app()).await.ok()?;
         let mut reader = self.reader.take()?;
-        let wait = if reader.is_skipping() { SKIPPING } else { Duration::ZERO };
-        let read = move || (reader.poll(AT_ONCE, wait), reader);
-        let (events, reader) = tokio::task::spawn_blocking(read).await.ok()?;
+        let wait = if reader.get().is_skipping() { SKIPPING } else { Duration::ZERO };
+        let read = move || (reader.get().poll(AT_ONCE, wait), reader);
+        let (events, mut reader) = tokio::task::spawn_blocking(read).await.ok()?;
         drop(turn);
         let events = events.inspect_err(|error| {
             let error = error as &dyn std::error::Error;
             tracing::warn!(error, "an event stream ends: the feed cannot be read");
         });
         let events = events.ok()?;
-        if !events.is_empty() || reader.is_skipping() {
+        if !events.is_empty() || reader.get().is_skipping() {
             self.pause = SHORTEST;
         } else {
             let mut stopping = self.app.stopping.clone();

@@ -8,10 +8,11 @@ use serde::{Deserialize, Serialize};
 use tidemill_model::{Account, CatalogueCommand, GroupName, Role, ShardId, bounds};
 use tidemill_store::ReadTables;
 
-use super::requests::Writer;
+use super::requests::{Writer, written};
 use crate::Problem;
 use crate::app::App;
 use crate::body::{Body, parse};
+use crate::rights::Right;
 use crate::secret::hash_of;
 use crate::view::{Answered, KeyView, List, Written};
 
@@ -76,13 +77,19 @@ pub(super) async fn define(by: Writer, Body(body): Body) -> Answered<KeyDefined>
     let hash = hash_of(secret.as_ref().or(drawn.as_ref()).expect("given, or else drawn"));
     let app = name.clone();
     let command = CatalogueCommand::DefineKey { app, hash, role, groups, run_as, first_only: false };
-    let Json(Written { position, .. }) = by.written(right, ShardId::CATALOGUE, command).await?;
+    let Json(Written { position, .. }) = taken(&by, right, command).await?;
     Ok(Json(KeyDefined { app: name, secret: drawn, position }))
 }
 
-/// Ends a key; instances stop taking it within a second of the tables' having it.
+/// Ends a key; this instance stops taking it with the answer, the others within a second.
 pub(super) async fn revoke(by: Writer, Path(name): Path<String>) -> Answered<Written> {
     let right = by.caller.for_site(Role::SuperAdministrator)?;
-    let command = CatalogueCommand::RevokeKey { app: name };
-    by.written(right, ShardId::CATALOGUE, command).await
+    taken(&by, right, CatalogueCommand::RevokeKey { app: name }).await
+}
+
+/// Changes a key, and waits for a moment until that counts here.
+async fn taken(by: &Writer, right: Right, command: CatalogueCommand) -> Answered<Written> {
+    let done = by.send(right, ShardId::CATALOGUE, command).await?;
+    by.app.takes(done.position).await;
+    written(done)
 }

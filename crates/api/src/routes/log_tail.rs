@@ -8,6 +8,7 @@ use axum::Extension;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::sse::{Event, KeepAlive, Sse};
+use futures_util::StreamExt as _;
 use futures_util::stream::unfold;
 use tidemill_model::{BatchId, FieldError, LogStream};
 use tidemill_store::rows::AttemptRow;
@@ -52,12 +53,13 @@ pub(super) async fn tail(
         None => begin(attempts, attempt, from_end),
     };
     let open = app.streams.take(standing.caller().app()).await?;
+    let lost = standing.lost();
     let tail = Tail::begin(app, standing, (batch, group), (from, stream), open).await?;
     let events = unfold(tail, |mut tail| async move {
         let event = tail.next().await?;
         Some((Ok(event), tail))
     });
-    Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(Duration::from_secs(15))))
+    Ok(Sse::new(events.take_until(lost)).keep_alive(KeepAlive::new().interval(Duration::from_secs(15))))
 }
 
 fn last_event(headers: &HeaderMap) -> Result<Option<EventId>, Problem> {

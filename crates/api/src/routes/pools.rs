@@ -10,7 +10,7 @@ use tidemill_store::rows::PoolRow;
 use super::defined::Defined;
 use super::requests::{Reader, Writer};
 use crate::Problem;
-use crate::app::{App, shard_of};
+use crate::app::App;
 use crate::body::Body;
 use crate::params::Params;
 use crate::view::{
@@ -86,7 +86,7 @@ async fn shares(app: &App, name: &PoolName) -> Option<Vec<GroupShare>> {
 /// The batches of a group that have slots of a pool.
 async fn holders_in(app: &App, group: &GroupName, name: &PoolName) -> Option<Vec<PoolHolder>> {
     let group = app.group_named(group.as_str()).await.ok().flatten()?;
-    ask(app, shard_of(&group), name).await
+    ask(app, group.shard, name).await
 }
 
 /// Says who has the slots of shared pools for which a batch waits.

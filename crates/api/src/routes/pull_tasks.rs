@@ -18,7 +18,7 @@ use tidemill_store::{PullGrantFilter, PullTaskFilter, ReadPullTables};
 
 use super::requests::{Reader, Writer, written};
 use crate::Problem;
-use crate::app::{App, shard_in, shard_of};
+use crate::app::{App, shard_in};
 use crate::body::Body;
 use crate::parameter::{Asked, Rule};
 use crate::params::{CURSOR, Params, id};
@@ -113,7 +113,7 @@ impl Place {
                 let group = app.group_named(name.as_str()).await?;
                 let group = group
                     .ok_or_else(|| Problem::field("executor.group", name, "must name a group that exists"))?;
-                Ok(Self { shard: shard_of(&group), group: group.name.to_string(), is_home: false })
+                Ok(Self { shard: group.shard, group: group.name.to_string(), is_home: false })
             }
             Executor::User(user) => {
                 let home = app.home_of(user).await?;
@@ -140,7 +140,7 @@ impl Place {
         }
         let group = app.group_of_shard(task.shard()).await?;
         let group = group.ok_or_else(|| Problem::unknown("task", task))?;
-        Ok(Self { shard: shard_of(&group), group: group.name.to_string(), is_home: false })
+        Ok(Self { shard: group.shard, group: group.name.to_string(), is_home: false })
     }
 }
 

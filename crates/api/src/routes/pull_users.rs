@@ -13,7 +13,7 @@ use super::requests::{Reader, Writer, written};
 use crate::Problem;
 use crate::app::{App, shard_in};
 use crate::body::{Body, parse};
-use crate::kept::homeless;
+use crate::known::homeless;
 use crate::parameter::Asked;
 use crate::params::Params;
 use crate::view::{Answered, List, PullUserDetail, PullUserView, Written};
@@ -100,7 +100,6 @@ pub(super) async fn relocate(by: Writer, Path(text): Path<String>, Body(body): B
     let right = by.caller.for_groups([to.as_str(), &*from])?;
     let command = CatalogueCommand::MoveUser { user: user.clone(), to };
     let done = by.send(right, ShardId::CATALOGUE, command).await;
-    by.app.user_groups.forget(&user);
     written(done?)
 }
 
@@ -110,6 +109,5 @@ pub(super) async fn remove(by: Writer, Path(text): Path<String>) -> Answered<Wri
     let right = by.caller.for_group(&user_row(&by.app, &user).await?.group_name)?;
     let command = CatalogueCommand::DeleteUser { user: user.clone() };
     let done = by.send(right, ShardId::CATALOGUE, command).await;
-    by.app.user_groups.forget(&user);
     written(done?)
 }

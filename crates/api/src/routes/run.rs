@@ -9,15 +9,14 @@ use tidemill_model::{
     Answer, BatchCommand, GroupName, JobCommand, JobId, JobName, ShardId, Timestamp, bounds,
 };
 
-use super::jobs::job_row;
 use super::requests::Writer;
 use crate::Problem;
-use crate::app::{App, shard_of};
+use crate::app::App;
 use crate::body::{Body, parse};
 use crate::parameter::Asked;
 use crate::params::{Params, id};
 use crate::rights::Caller;
-use crate::view::{Answered, Settled, Written, definition_of};
+use crate::view::{Answered, Settled, Written};
 use crate::write::Done;
 
 pub(super) const CANCEL: Asked<bool> =
@@ -40,13 +39,13 @@ pub(crate) struct JobPlace {
 pub(crate) async fn job_place(app: &App, job: JobId) -> Result<JobPlace, Problem> {
     let group = match job.shard() {
         ShardId::CATALOGUE => {
-            let row = job_row(app, job).await?;
-            app.group_named(&row.group_name).await?
+            let group = app.job_of_catalogue(job).await?.group;
+            app.group_numbered(group).await?
         }
         shard => app.group_of_shard(shard).await?,
     };
     let group = group.ok_or_else(|| Problem::unknown("job", job))?;
-    Ok(JobPlace { shard: shard_of(&group), group: group.name.to_string() })
+    Ok(JobPlace { shard: group.shard, group: group.name.to_string() })
 }
 
 /// A batch by hand.
@@ -113,8 +112,7 @@ pub(super) async fn check_parameters(
         // What was submitted to run once runs as its worker.
         Some(_) | None => return Ok(()),
     };
-    let definition = definition_of(&job_row(app, job).await?)?;
-    let account = definition.spec.run_as;
+    let account = app.job_of_catalogue(job).await?.account;
     match account.filter(|account| !caller.may_run_as(account)) {
         Some(account) => {
             let rule = format!(

@@ -112,7 +112,7 @@ impl ApplyRequest {
     }
 
     /// Stages and commits what the plan changes; the position shows all of it.
-    async fn carry_out(
+    pub(super) async fn carry_out(
         &self,
         write: &Write<'_>,
         plan: &ApplyPlan,

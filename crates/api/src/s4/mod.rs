@@ -18,7 +18,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
-use tidemill_model::{JobId, LogStream, Role};
+use tidemill_model::{JobId, LogStream, RefusalReason, Role};
 
 use crate::Problem;
 use crate::app::App;
@@ -28,6 +28,7 @@ use crate::call::{Call, Calls};
 use crate::log_stores::OUTPUTS;
 use crate::parameter::{Asked, Parameter};
 use crate::params::Params;
+use crate::refusals::{Refused, Shown};
 use crate::rights::{Asks, Caller};
 use crate::routes::LINES;
 use crate::standing::Standing;
@@ -135,12 +136,16 @@ fn shown(fields: Option<(String, String)>, headers: &HeaderMap) -> Option<Creden
 /// The body of a call, with the caller's key in it or not. Where headers show a key, it is looked at before a byte of
 /// the body is read.
 async fn body_of(app: &Arc<App>, mut request: Request) -> Result<Value, Problem> {
+    let shown = request.extensions().get::<Shown>().cloned();
     let headers = request.headers();
     if let Some(shown) = Credentials::from_headers(headers) {
         let caller = app.authenticate(Some(shown), user_of(headers)).await?;
         request.extensions_mut().insert(caller);
     }
     let Body(body) = Body::from_request(request, app).await?;
+    if let (Some(shown), Some(app)) = (shown, body["app_name"].as_str()) {
+        shown.set(app);
+    }
     if !body.is_object() {
         return Err(bad_body(StatusCode::BAD_REQUEST, "not_an_object", "must be a JSON object".to_owned()));
     }
@@ -174,5 +179,9 @@ fn refused(problem: Problem, mut members: Value) -> Response {
     }
     members["code"] = json!(problem.code);
     members["errors"] = json!(problem.errors);
-    Json(members).into_response()
+    let mut response = Json(members).into_response();
+    if problem.status() == StatusCode::FORBIDDEN {
+        response.extensions_mut().insert(Refused(RefusalReason::Forbidden));
+    }
+    response
 }

@@ -7,20 +7,18 @@ use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use tidemill_directory::Group;
 use tidemill_model::{
-    Answer, BatchCommand, Command, GroupId, GroupName, JobCommand, JobId, JobName, JobSpec, JobType,
-    Priority, Program, ScheduleInput, ShardId, Submission, bounds,
+    Answer, BatchCommand, Command, GroupId, JobCommand, JobId, JobName, JobSpec, JobType, Priority, Program,
+    ScheduleInput, ShardId, Submission, bounds,
 };
-use tidemill_store::ReadTables;
-use tidemill_store::rows::GroupRow;
 
 use super::{body_of, caller_by_body, refused};
 use crate::Problem;
-use crate::app::{App, shard_of};
+use crate::app::App;
 use crate::body::parse;
 use crate::job_types;
 use crate::rights::Caller;
-use crate::view::definition_of;
 use crate::write::Write;
 
 /// The person who submits, characters.
@@ -110,18 +108,17 @@ async fn accept(app: &App, headers: &HeaderMap, mut body: Value) -> Result<JobId
         return Err(Problem::field("user", request.user, rule));
     }
     let caller = caller.for_user(Some(request.user.as_str().into()));
-    let group_id = i64::from(request.group_id);
-    let group = app.find_group(|group| group.id == group_id).await?;
-    let group = group.ok_or_else(|| Problem::field("group_id", group_id, "must be the number of a group"))?;
-    let right = caller.for_group(&group.name)?;
-    let parents = job_ids(request.dependency_jobids.take())?;
     let group_id = GroupId(request.group_id);
+    let group = app.group_numbered(group_id).await?;
+    let group = group.ok_or_else(|| Problem::field("group_id", group_id, "must be the number of a group"))?;
+    let right = caller.for_group(group.name.as_str())?;
+    let parents = job_ids(request.dependency_jobids.take())?;
     let job = job_of(request, &caller, &group, &app.config.default_zone)?;
     job_types::check_one(app, "job_type", &job.job_type).await?;
     let write = Write::new(app, right, headers)?;
     let runs_in_shard = job.schedule.is_none() && are_in_shard(app, &parents, &group).await?;
     let (shard, command) = if runs_in_shard {
-        (shard_of(&group), submission(job, group_id, parents))
+        (group.shard, submission(job, group_id, parents))
     } else {
         (ShardId::CATALOGUE, Command::Job(JobCommand::Define { job: Box::new(job), parents }))
     };
@@ -157,18 +154,16 @@ fn job_ids(ids: Option<JobIds>) -> Result<Vec<JobId>, Problem> {
 
 /// Whether the group's shard can decide about all of these by itself: jobs submitted to it, or jobs of the
 /// catalogue that belong to it and have no schedule.
-async fn are_in_shard(app: &App, parents: &[JobId], group: &GroupRow) -> Result<bool, Problem> {
-    let shard = shard_of(group);
-    let defined: Vec<JobId> = parents.iter().copied().filter(|parent| parent.shard() != shard).collect();
-    if defined.iter().any(|parent| parent.shard() != ShardId::CATALOGUE) {
-        return Ok(false);
-    }
-    let rows =
-        app.read(move |tables| defined.iter().map(|job| tables.job(job.0)).collect::<Result<Vec<_>, _>>());
-    for row in rows.await? {
-        let Some(row) = row.filter(|row| row.group_id == group.id) else { return Ok(false) };
-        if definition_of(&row)?.spec.schedule.is_some() {
+async fn are_in_shard(app: &App, parents: &[JobId], group: &Group) -> Result<bool, Problem> {
+    for parent in parents.iter().copied().filter(|parent| parent.shard() != group.shard) {
+        if parent.shard() != ShardId::CATALOGUE {
             return Ok(false);
+        }
+        match app.job_of_catalogue(parent).await {
+            Ok(job) if job.group == group.id && !job.is_scheduled => {}
+            Ok(_) => return Ok(false),
+            Err(problem) if problem.code == "unknown" => return Ok(false),
+            Err(problem) => return Err(problem),
         }
     }
     Ok(true)
@@ -178,7 +173,7 @@ async fn are_in_shard(app: &App, parents: &[JobId], group: &GroupRow) -> Result<
 fn job_of(
     request: SubmitRequest,
     caller: &Caller,
-    group: &GroupRow,
+    group: &Group,
     default_zone: &str,
 ) -> Result<JobSpec, Problem> {
     let SubmitRequest { job_name, user, job_type, command, cron_expression, priority, parameters, .. } =
@@ -191,8 +186,6 @@ fn job_of(
     let bad_priority = || Problem::field("priority", priority, "must be 1 (lowest) to 10");
     let own = u8::try_from(10 - priority.clamp(-100, 100)).map_err(|_| bad_priority())?;
     let runs_nothing = job_type.is_anchor() || job_type.as_str() == "noop";
-    let group =
-        GroupName::try_from(&*group.name).map_err(|_| Problem::internal("the group's name is damaged"))?;
     let cron = cron_expression.filter(|cron| !cron.trim().is_empty());
     let zone = || Some(default_zone.to_owned());
     Ok(JobSpec {
@@ -202,7 +195,7 @@ fn job_of(
         parameters: parameters.unwrap_or_default().into_iter().map(text).collect::<Result<_, _>>()?,
         priority: Priority::try_from(own).map_err(|_| bad_priority())?,
         schedule: cron.map(|cron| ScheduleInput { period: None, cron: Some(cron), zone: zone() }),
-        ..JobSpec::new(&group, &name, &job_type)
+        ..JobSpec::new(&group.name, &name, &job_type)
     })
 }
 

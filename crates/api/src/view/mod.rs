@@ -1,5 +1,6 @@
 //! What answers look like: rows of the tables as [`row::View`] shows them, alone or with what is found beside them.
 
+mod audit;
 mod beside;
 mod dead_letter;
 mod defined;
@@ -26,6 +27,7 @@ use crate::app::App;
 use crate::params::{MAX_LIMIT, Params};
 use crate::propagation::Late;
 
+pub(crate) use audit::{AuditPlace, AuditView};
 pub(crate) use beside::{
     BatchDetail, BulkView, DependencyView, ExternalDependencyView, FreezeView, RerunJobView, RerunJobs,
     RerunSkipView, batch_result, batch_state, groups_of,

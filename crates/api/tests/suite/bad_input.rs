@@ -371,11 +371,11 @@ async fn unknown_ids_and_bad_parameters_are_problems() {
             422 application/problem+json
             {
               "code": "invalid",
-              "detail": "stat: \"running\": is not a parameter of this call; it takes limit, cursor, job, group, state, result, blocked, from, to",
+              "detail": "stat: \"running\": is not a parameter of this call; it takes limit, cursor, job, group, state, result, blocked, triggered_by, mine, from, to",
               "errors": [
                 {
                   "field": "stat",
-                  "rule": "is not a parameter of this call; it takes limit, cursor, job, group, state, result, blocked, from, to",
+                  "rule": "is not a parameter of this call; it takes limit, cursor, job, group, state, result, blocked, triggered_by, mine, from, to",
                   "value": "running"
                 }
               ],

@@ -7,6 +7,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use tidemill_store::rows::{BulkRow, DeadLetterRow, PoolRow, PullTaskRow, RerunRow};
 
+use crate::audit::audit_row;
 use crate::fixture::{Fixture, answers_done};
 use crate::owner::OFFSET;
 use crate::rows::{T0, Writer, batch, definitions, key};
@@ -122,6 +123,7 @@ fn objects(fixture: &Fixture) {
         .rows(vec![task()])
         .rows(vec![bulk])
         .rows(vec![letter])
+        .rows(vec![audit_row(0, "demo")])
         .commit(OFFSET + 1);
 }
 
@@ -133,6 +135,7 @@ fn filled(path: &str) -> String {
         Some("jobs") => job.as_str(),
         Some("workers") => "w1",
         Some("dead-letters") => "0:4:0",
+        Some("audit") => "1740787200000:0:0:0",
         Some("pull") | Some("attempts") => "4097",
         _ => "1",
     };

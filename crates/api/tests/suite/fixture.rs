@@ -11,8 +11,9 @@ use tidemill_api::ports::{
     Admin, Cluster, ClusterStatus, Feed, FeedError, FeedEvent, FeedFrom, FeedReader, Moment, OperationState,
     OperationStatus, PartitionStatus, Past, PastError, Task,
 };
-use tidemill_api::{Config, Deps, JournalKeys, JournalPast, LogCommands, Server, TablePositions};
+use tidemill_api::{Config, Deps, JournalPast, LogCommands, Server, TablePositions};
 use tidemill_cluster::{BoxFuture, Live, LiveError, Submitter, instance_id};
+use tidemill_directory::Known;
 use tidemill_log::MemoryLog;
 use tidemill_model::{LiveAnswer, LiveQuery, Outcome, ShardId};
 use tidemill_serving::Limits;
@@ -168,6 +169,9 @@ pub(crate) struct Fixture {
     pub(crate) feed: ListFeed,
     pub(crate) hints: Arc<MemoryHints>,
     pub(crate) past: Arc<HeldPast>,
+    /// Nothing, until a test takes something in: then the tables are asked.
+    pub(crate) known: Known,
+    pub(crate) log: MemoryLog,
     client: reqwest::Client,
     _directory: tempfile::TempDir,
 }
@@ -211,6 +215,23 @@ impl Fixture {
         let directory = tempfile::tempdir().unwrap();
         let tables = Arc::new(SqliteTables::open(directory.path().join("tables.sqlite")).unwrap());
         rows::write_all(&*tables);
+        Self::on((directory, tables), config, limits, (script, answers)).await
+    }
+
+    /// No table can be read.
+    pub(crate) async fn without_tables(script: Script, answers: Answers) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let tables = Arc::new(SqliteTables::open(directory.path().join("tables.sqlite")).unwrap());
+        let limits = tidemill_serving::Config::default().for_everybody();
+        Self::on((directory, tables), Config::default(), limits, (script, answers)).await
+    }
+
+    async fn on(
+        (directory, tables): (tempfile::TempDir, Arc<SqliteTables>),
+        config: Config,
+        limits: Limits,
+        (script, answers): (Script, Answers),
+    ) -> Self {
         let log = MemoryLog::new(1);
         let owner = Owner::start(&log, script);
         // Nothing is lost here, however long an answer takes.
@@ -230,12 +251,13 @@ impl Fixture {
         };
         let past = Arc::new(past);
         let hints = Arc::new(MemoryHints::new());
+        let known = Known::new();
         let deps = Deps {
             past: past.clone(),
-            keys: Arc::new(JournalKeys::new(Arc::new(log.clone()))),
+            known: known.clone(),
             commands: Arc::new(LogCommands::new(Arc::new(log.clone()))),
             tables: tables.clone(),
-            submitter: Submitter::start(Arc::new(log), instance_id("test"), submit).unwrap(),
+            submitter: Submitter::start(Arc::new(log.clone()), instance_id("test"), submit).unwrap(),
             live: Arc::new(ScriptedLive(answers)),
             freshness: Arc::new(TablePositions::new(tables.clone())),
             feed: Arc::new(feed.clone()),
@@ -254,7 +276,20 @@ impl Fixture {
         }));
         let client = reqwest::Client::builder().no_proxy().build().unwrap();
         let stop = Some(stop);
-        Self { owner, tables, address, serving, stop, feed, hints, past, client, _directory: directory }
+        Self {
+            owner,
+            tables,
+            address,
+            serving,
+            stop,
+            feed,
+            hints,
+            past,
+            known,
+            log,
+            client,
+            _directory: directory,
+        }
     }
 
     /// A request with the super administrator's key.

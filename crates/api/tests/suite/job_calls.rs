@@ -173,6 +173,7 @@ async fn status_is_a_number_and_a_result() {
             | LiveQuery::Level
             | LiveQuery::Notified { .. }
             | LiveQuery::Mailboxes { .. }
+            | LiveQuery::CheckDirectory { .. }
             | LiveQuery::PlanApply { .. } => LiveAnswer::NotFound,
         })
     };

@@ -46,6 +46,7 @@ async fn fixture() -> Fixture {
         | LiveQuery::Level
         | LiveQuery::Notified { .. }
         | LiveQuery::Mailboxes { .. }
+        | LiveQuery::CheckDirectory { .. }
         | LiveQuery::PlanApply { .. } => Ok(LiveAnswer::NotFound),
     };
     let fixture = Fixture::with(config, answers_done(), Box::new(answers)).await;

@@ -5,6 +5,7 @@
 
 mod admin;
 mod applied;
+mod audit;
 mod bad_input;
 mod corpus;
 mod dead_letters;
@@ -25,7 +26,11 @@ mod reads;
 mod rights;
 mod rows;
 mod stopping;
+#[allow(dead_code, reason = "the journal's own tests use the rest")]
+#[path = "../../../journal/tests/suite/support/mod.rs"]
+mod support;
 // Raw connections, as the tests of the live port have them.
 #[path = "../../../cluster/tests/suite/wire.rs"]
 mod wire;
+mod without_tables;
 mod writes;

@@ -161,6 +161,7 @@ async fn a_batch_shows_what_it_waited_for_and_its_attempts() {
           "started_at": null,
           "state": "finished",
           "token": null,
+          "triggered_by": null,
           "type": "shell",
           "unmet": 0,
           "user_codes": [],

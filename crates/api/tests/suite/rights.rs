@@ -104,6 +104,36 @@ async fn roles_and_groups_bound_what_a_key_may_do() {
     assert_eq!(send(apply).await.status, 403);
 }
 
+/// API-5: a key is told which calls it may make, and why it may not make the others.
+#[tokio::test]
+async fn a_key_is_told_what_it_may() {
+    let fixture = fixture().await;
+    let told = async |app: &str, call: &str| {
+        let mine = send(fixture.request(Method::GET, "/api/me/rights", app)).await.body;
+        assert_eq!(mine["app"], app);
+        let calls = mine["calls"].as_array().unwrap();
+        let found =
+            calls.iter().find(|told| told["call"] == call).unwrap_or_else(|| panic!("{call}")).clone();
+        (found["allowed"].as_bool().unwrap(), found["reason"].as_str().unwrap().to_owned())
+    };
+    for (app, call, allowed, reason) in [
+        ("viewer", "GET /api/batches/{id}", true, "for the whole site"),
+        ("viewer", "POST /api/batches/{id}/kill", false, "key viewer is a viewer; this needs a user"),
+        ("demo-user", "POST /api/batches/{id}/kill", true, "for what is of demo"),
+        (
+            "demo-user",
+            "GET /api/people",
+            false,
+            "key demo-user is bound to demo; this concerns the whole site",
+        ),
+        ("root", "POST /api/keys", true, "for the whole site"),
+    ] {
+        let (is_allowed, said) = told(app, call).await;
+        assert_eq!(is_allowed, allowed, "{app} {call}: {said}");
+        assert!(said.starts_with(reason), "{app} {call}: {said}");
+    }
+}
+
 #[tokio::test]
 async fn lists_show_a_bound_key_its_own_group() {
     let fixture = fixture().await;

@@ -84,7 +84,7 @@ pub(crate) fn definition(counter: u64, group: &str, name: &str) -> JobDefinition
     JobDefinition {
         id: JobId::mint(counter, ShardId::CATALOGUE),
         version: 1,
-        group_id: GroupId(1),
+        group_id: GroupId(if group.as_str() == "other" { 2 } else { 1 }),
         parents: Vec::new(),
         run_as_by: None,
         spec: JobSpec {
@@ -169,6 +169,7 @@ pub(crate) fn batch(counter: i64, state: i64) -> BatchRow {
         origin: "schedule".into(),
         rerun_id: None,
         rerun_number: None,
+        triggered_by: None,
         parameters: "{}".into(),
         state,
         result: (state == 3).then(|| "success".into()),

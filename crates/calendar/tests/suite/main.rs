@@ -10,6 +10,7 @@ mod mapping_tables;
 mod mappings;
 mod oracle;
 mod properties;
+mod rotas;
 mod rotations;
 mod serde_forms;
 mod templates;

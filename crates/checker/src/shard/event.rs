@@ -16,6 +16,7 @@ impl Shard {
         if self.id == ShardId::CATALOGUE {
             self.applies.event(at, event);
             self.bulks.event(at, event);
+            self.directory.event(at, event);
             self.levels.event(at, event);
             self.removals.event(at, event);
             self.reruns.event(at, event);
@@ -47,7 +48,9 @@ impl Shard {
             Event::Permit(of) => self.pools.permit_event(at, of),
             Event::Task(of) => self.pull_event(at, of),
             Event::Rerun(_) | Event::Partition(_) => {}
-            Event::Deletion(_)
+            Event::Directory(_)
+            | Event::Access(_)
+            | Event::Deletion(_)
             | Event::Apply(_)
             | Event::Bulk(_)
             | Event::Level(_)

@@ -13,6 +13,7 @@ mod blocked;
 mod bulks;
 mod days;
 mod dependencies;
+mod directory;
 mod elsewhere;
 mod event;
 mod external_dependencies;
@@ -52,6 +53,7 @@ use self::applies::Applies;
 use self::batch::Batch;
 use self::bulks::Bulks;
 use self::days::Calendars;
+use self::directory::Directory;
 use self::elsewhere::Elsewhere;
 use self::external_dependencies::ExternalDependencies;
 use self::fires::Failing;
@@ -109,6 +111,7 @@ pub(crate) struct Shard {
     unsettled: Vec<BatchId>,
     applies: Applies,
     bulks: Bulks,
+    directory: Directory,
     levels: Levels,
     pools: Pools,
     pulls: Box<Pulls>,

@@ -9,6 +9,7 @@ mod cases;
 mod commands;
 mod corpus;
 mod dependencies;
+mod directory;
 mod external_dependencies;
 mod external_work;
 mod facts;

@@ -5,36 +5,46 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use tidemill_model::{LogStream, Timestamp};
 
+/// Which batches to list.
+#[derive(Debug, Args)]
+pub(crate) struct BatchLsArgs {
+    /// Only of this job: id, or group/name
+    #[arg(long)]
+    pub(crate) job: Option<String>,
+    /// Only of this group
+    #[arg(long)]
+    pub(crate) group: Option<String>,
+    /// Only in this state
+    #[arg(long, value_parser = STATES)]
+    pub(crate) state: Option<String>,
+    /// Only with this result
+    #[arg(long, value_parser = RESULTS)]
+    pub(crate) result: Option<String>,
+    /// Only those that a failed parent blocks: what they wait for comes only if somebody acts
+    #[arg(long)]
+    pub(crate) blocked: bool,
+    /// Only those that exactly this application or person asked for: APP, or APP/PERSON
+    #[arg(long, value_name = "WHO", conflicts_with = "mine")]
+    pub(crate) triggered_by: Option<String>,
+    /// Only those that were asked for with the key of this command
+    #[arg(long)]
+    pub(crate) mine: bool,
+    /// Only for logical times from this one on, RFC 3339
+    #[arg(long, value_name = "TIME")]
+    pub(crate) from: Option<Timestamp>,
+    /// Only for logical times before this one, RFC 3339
+    #[arg(long, value_name = "TIME")]
+    pub(crate) to: Option<Timestamp>,
+    /// At most so many; all pages are fetched until then
+    #[arg(long, default_value = "50", value_parser = super::at_least_one)]
+    pub(crate) limit: usize,
+}
+
 /// What to do with batches.
 #[derive(Debug, Subcommand)]
 pub(crate) enum BatchCommand {
     /// List batches, newest first
-    Ls {
-        /// Only of this job: id, or group/name
-        #[arg(long)]
-        job: Option<String>,
-        /// Only of this group
-        #[arg(long)]
-        group: Option<String>,
-        /// Only in this state
-        #[arg(long, value_parser = STATES)]
-        state: Option<String>,
-        /// Only with this result
-        #[arg(long, value_parser = RESULTS)]
-        result: Option<String>,
-        /// Only those that a failed parent blocks: what they wait for comes only if somebody acts
-        #[arg(long)]
-        blocked: bool,
-        /// Only for logical times from this one on, RFC 3339
-        #[arg(long, value_name = "TIME")]
-        from: Option<Timestamp>,
-        /// Only for logical times before this one, RFC 3339
-        #[arg(long, value_name = "TIME")]
-        to: Option<Timestamp>,
-        /// At most so many; all pages are fetched until then
-        #[arg(long, default_value = "50", value_parser = super::at_least_one)]
-        limit: usize,
-    },
+    Ls(BatchLsArgs),
     /// Show one batch with its dependencies and attempts
     Show {
         /// Its id

@@ -61,6 +61,13 @@ pub(crate) enum JobCommand {
         #[arg(long, default_value = "200", value_parser = super::at_least_one)]
         limit: usize,
     },
+    /// Edit one definition; refused where somebody else has changed it meanwhile
+    ///
+    /// Opens it as YAML in $VISUAL or $EDITOR [default: vi].
+    Edit {
+        /// Id, or group/name
+        job: String,
+    },
     /// Make one batch of a job by hand
     Run(JobRunArgs),
     /// Generate batches from now on

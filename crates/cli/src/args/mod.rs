@@ -1,18 +1,25 @@
 //! The command line of the commands that speak to a server: names, arguments and help. No behaviour; that is in
 //! [`crate::commands`].
 
+mod audit;
 mod batch;
 mod bulk;
+mod directory;
 mod job;
 mod named;
 mod pull;
 mod rerun;
 mod site;
 
+pub(crate) use audit::{AuditCommand, AuditFilterArgs};
 pub(crate) use batch::{
-    BatchCommand, Condition, LogsArgs, OverrideArgs, ProbeCommand, QualityWord, ThirdPartyCommand, word,
+    BatchCommand, BatchLsArgs, Condition, LogsArgs, OverrideArgs, ProbeCommand, QualityWord,
+    ThirdPartyCommand, word,
 };
 pub(crate) use bulk::{BatchesArgs, BulkCommand, JobsArgs};
+pub(crate) use directory::{
+    DepartmentCommand, DirectoryCommand, DirectoryFileArgs, OnCallArgs, PersonCommand,
+};
 pub(crate) use job::{ApplyArgs, JobCommand, JobLsArgs, JobRunArgs, Parameter};
 pub(crate) use named::{CalendarCommand, PoolCommand};
 pub(crate) use pull::{
@@ -110,9 +117,25 @@ pub(crate) enum Command {
     /// Define, revoke and list application keys
     #[command(subcommand, visible_alias = "keys")]
     Key(KeyCommand),
+    /// Make people and departments what a file says, and write them as one
+    #[command(subcommand)]
+    Directory(DirectoryCommand),
+    /// List, disable, enable and delete people
+    #[command(subcommand, visible_alias = "people")]
+    Person(PersonCommand),
+    /// List and delete departments
+    #[command(subcommand, visible_alias = "departments")]
+    Department(DepartmentCommand),
+    /// Say who is on call, now or at another time
+    OnCall(OnCallArgs),
+    /// Show whose key this is, and which calls it may make
+    Whoami,
     /// Show and hold the level of what is written: an upgrade raises it, and older versions stop
     #[command(subcommand)]
     Level(LevelCommand),
+    /// Look at who asked for which change and when, and at refused calls
+    #[command(subcommand)]
+    Audit(AuditCommand),
     /// Follow the public feed of events
     #[command(subcommand)]
     Events(EventsCommand),

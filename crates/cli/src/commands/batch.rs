@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use tidemill_client::Method;
 
 use super::{Session, external_dependencies, job, logs, rerun, wait, why, write};
-use crate::args::{BatchCommand, OutputFormat, word};
+use crate::args::{BatchCommand, BatchLsArgs, OutputFormat, word};
 use crate::exit::Exit;
 use crate::failure::Done;
 use crate::output;
@@ -13,19 +13,7 @@ use crate::server::Query;
 
 pub(super) fn run(session: &Session<'_>, command: BatchCommand) -> Done<Exit> {
     match command {
-        BatchCommand::Ls { job, group, state, result, blocked, from, to, limit } => {
-            let mut query = Query::new();
-            if let Some(job) = job {
-                query.push(("job", job::id_of(session, &job)?.to_string()));
-            }
-            query.extend(state.map(|state| ("state", state)));
-            query.extend(result.map(|result| ("result", result)));
-            query.extend(blocked.then(|| ("blocked", true.to_string())));
-            query.extend(from.map(|from| ("from", from.to_string())));
-            query.extend(to.map(|to| ("to", to.to_string())));
-            let answer = session.list_of_group("/api/batches", group.as_deref(), query, limit)?;
-            session.show_list(&answer, BATCHES, "No batches.")
-        }
+        BatchCommand::Ls(args) => list(session, args),
         BatchCommand::Show { batch } => {
             let answer = session.server.get(&format!("/api/batches/{batch}"), &[])?;
             Ok(session.show(&answer, one))
@@ -82,6 +70,23 @@ pub(super) fn run(session: &Session<'_>, command: BatchCommand) -> Done<Exit> {
         }
         BatchCommand::Logs(args) => logs::logs(session, &args),
     }
+}
+
+fn list(session: &Session<'_>, args: BatchLsArgs) -> Done<Exit> {
+    let BatchLsArgs { job, group, state, result, blocked, triggered_by, mine, from, to, limit } = args;
+    let mut query = Query::new();
+    if let Some(job) = job {
+        query.push(("job", job::id_of(session, &job)?.to_string()));
+    }
+    query.extend(state.map(|state| ("state", state)));
+    query.extend(result.map(|result| ("result", result)));
+    query.extend(blocked.then(|| ("blocked", true.to_string())));
+    query.extend(triggered_by.map(|by| ("triggered_by", by)));
+    query.extend(mine.then(|| ("mine", true.to_string())));
+    query.extend(from.map(|from| ("from", from.to_string())));
+    query.extend(to.map(|to| ("to", to.to_string())));
+    let answer = session.list_of_group("/api/batches", group.as_deref(), query, limit)?;
+    session.show_list(&answer, BATCHES, "No batches.")
 }
 
 /// What a person says of one attempt.

@@ -1,7 +1,9 @@
 //! What each command does: it makes public calls and shows the answers.
 
+mod audit;
 mod batch;
 mod bulk;
+mod directory;
 mod events;
 mod external_dependencies;
 mod job;
@@ -60,7 +62,13 @@ impl Command {
             args::Command::Group(command) => site::group(session, command),
             args::Command::Freeze(command) => site::freeze(session, command),
             args::Command::Key(command) => site::key(session, command),
+            args::Command::Directory(command) => directory::run(session, command),
+            args::Command::Person(command) => directory::person(session, command),
+            args::Command::Department(command) => directory::department(session, command),
+            args::Command::OnCall(args) => directory::on_call(session, args),
+            args::Command::Whoami => site::whoami(session),
             args::Command::Level(command) => site::level(session, command),
+            args::Command::Audit(command) => audit::run(session, command),
             args::Command::Events(EventsCommand::Tail(args)) => events::tail(session, args),
             args::Command::DeadLetters(command) => site::dead_letter(session, command),
             args::Command::Status => site::status(session),

@@ -115,6 +115,15 @@ pub(super) fn freeze(session: &Session<'_>, command: FreezeCommand) -> Done<Exit
     }
 }
 
+/// The key that asks, and what it may.
+pub(super) fn whoami(session: &Session<'_>) -> Done<Exit> {
+    let answer = session.server.get("/api/me/rights", &[])?;
+    Ok(session.show(&answer, |answer| {
+        let of_key = render::fields(answer, &["calls"]);
+        format!("{of_key}{}", render::section("calls", &answer["calls"], "call, allowed, reason"))
+    }))
+}
+
 const KEYS: &str = "app, role, groups, run_as, DEFINED: defined_at";
 
 pub(super) fn key(session: &Session<'_>, command: KeyCommand) -> Done<Exit> {

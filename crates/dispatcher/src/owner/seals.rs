@@ -375,6 +375,8 @@ fn report(command: &Command) -> Option<Report<'_>> {
             of(worker, None, ReportKind::Other)
         }
         Command::Catalogue(_)
+        | Command::Directory(_)
+        | Command::Access(_)
         | Command::Job(_)
         | Command::Rerun(_)
         | Command::Bulk(_)

@@ -24,7 +24,7 @@ pub(super) const MAX_BYTES: usize = 170 * 1024;
 const MAX_PARENTS: usize = 20_000;
 /// Those of other groups, or at other logical times than the batch's own: every batch lists them.
 pub(super) const MAX_LISTED_PARENTS: usize = 1_000;
-const MAX_ERRORS: usize = 20;
+pub(super) const MAX_ERRORS: usize = 20;
 /// Logical times of all its parents together that a batch of a job may wait for.
 pub(crate) const MAX_DECLARED_TIMES: usize = 2_000;
 
@@ -112,6 +112,7 @@ impl Catalogue {
         parents.iter().try_for_each(|parent| self.known_job(*parent).map(drop))?;
         let (mut definition, enabled) = self.definition(spec, id, &Names::default(), Vouch::Key(by))?;
         self.check_limits(spec)?;
+        // Its owner is whoever the application names as its user, whether the directory has them or not.
         // A parent on the same grid is waited for at the same time, any other by its newest one.
         let own = Timetable::of(&definition, |name| self.calendars.days(name)).ok().flatten();
         let today = Overlay::new(self, &[]);
@@ -138,8 +139,13 @@ impl Catalogue {
         let mut accepted = Vec::new();
         let mut errors = Vec::new();
         for (index, spec) in specs.iter().enumerate() {
-            let definition = self.definition(spec, names.id_of(spec), names, vouch);
-            match definition.and_then(|accepted| self.check_limits(spec).map(|()| accepted)) {
+            if errors.len() == MAX_ERRORS {
+                break;
+            }
+            let id = names.id_of(spec);
+            let definition = self.definition(spec, id, names, vouch);
+            let allowed = || self.check_limits(spec).and_then(|()| self.check_owner(id, spec));
+            match definition.and_then(|accepted| allowed().map(|()| accepted)) {
                 Ok((definition, enabled)) => accepted.push((Arc::new(definition), enabled)),
                 Err(error) => errors.push(error.within(&format!("jobs[{index}]"))),
             }

@@ -3,12 +3,13 @@
 use crate::catalogue::keys::NewKey;
 use crate::catalogue::remove::{Requester, Terms};
 use crate::catalogue::staging::Commit;
-use crate::catalogue::{Catalogue, keys};
+use crate::catalogue::{Catalogue, access, keys};
 use crate::decision::{Decision, Ruled};
 use crate::fault_injection::FaultInjection;
 use tidemill_model::{
-    Actor, BulkCommand, CatalogueCommand, Command, Event, JobCommand, ObservationCommand, ObservationEvent,
-    PermitEvent, Rejection, RerunCommand, RerunEvent, ShardCommand, ShardId, ShardMessage, Timestamp,
+    Actor, BulkCommand, CatalogueCommand, Command, DirectoryCommand, Event, JobCommand, ObservationCommand,
+    ObservationEvent, PermitEvent, Rejection, RerunCommand, RerunEvent, ShardCommand, ShardId, ShardMessage,
+    Timestamp,
 };
 
 impl Catalogue {
@@ -30,6 +31,8 @@ impl Catalogue {
             Command::Bulk(command) => self.decide_bulk(requester.actor, command),
             Command::Rerun(command) => self.decide_rerun(requester.actor, now, command),
             Command::Level(command) => self.decide_level(requester.actor, command),
+            Command::Directory(command) => self.decide_directory(command),
+            Command::Access(command) => access::decide_access(command),
             Command::Shard(ShardCommand::Deliver { from, number, message }) => {
                 self.deliver((*from, *number), message, now).into()
             }
@@ -205,7 +208,7 @@ impl Catalogue {
     }
 }
 
-/// What has to wait while a large request is carried out.
+/// What has to wait while a large request is carried out: definitions, and what they were held against when it was found good.
 fn changes_definitions(command: &Command) -> bool {
     matches!(
         command,
@@ -222,7 +225,7 @@ fn changes_definitions(command: &Command) -> bool {
                 | CatalogueCommand::DeleteCalendar { .. }
                 | CatalogueCommand::DefinePool { .. }
                 | CatalogueCommand::DeletePool { .. }
-        )
+        ) | Command::Directory(DirectoryCommand::Change { .. })
     )
 }
 

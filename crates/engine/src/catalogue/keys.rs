@@ -19,7 +19,8 @@ use crate::decision::{Decision, Ruled};
 
 pub(super) const MAX_KEYS: usize = 10_000;
 /// As the record names who is no application: their names are nobody's key.
-const ROLE_NAMES: [&str; 6] = ["attempt", "first-start", "operator", "owner", "process", "worker"];
+const ROLE_NAMES: [&str; 8] =
+    ["attempt", "first-start", "operator", "owner", "process", "quality", "third-party", "worker"];
 
 #[derive(Debug, Clone, PartialEq, Stored)]
 pub(crate) struct Key {

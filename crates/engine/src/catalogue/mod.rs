@@ -2,6 +2,7 @@
 //! must know of it goes there through the numbered outbox, in the order in which it was decided.
 
 mod accept;
+mod access;
 mod apply_jobs;
 mod bulk;
 mod calendars;
@@ -9,6 +10,7 @@ mod check_graph;
 mod data;
 mod decide;
 mod defined;
+mod directory;
 mod foreign;
 mod graph;
 mod keys;
@@ -40,6 +42,7 @@ pub(crate) use self::apply_jobs::MAX_DECLARED_TIMES;
 use self::bulk::Bulks;
 use self::calendars::Calendars;
 use self::defined::Templates;
+use self::directory::{Directory, Owners};
 use self::keys::Key;
 use self::levels::Levels;
 use self::manage::Freezes;
@@ -73,6 +76,9 @@ pub struct Catalogue {
     pub(crate) calendars: Calendars,
     pub(crate) pools: Pools,
     pub(crate) templates: Templates,
+    pub(crate) directory: Directory,
+    /// Of all jobs.
+    pub(crate) owners: Owners,
     pub(crate) users: Users,
     pub(crate) jobs_minted: u64,
     /// Counts the changes of definitions.
@@ -138,8 +144,10 @@ impl Catalogue {
             Event::Rerun(event) => self.apply_rerun(event),
             Event::Bulk(event) => self.apply_bulk(event),
             Event::Level(event) => self.apply_level(event),
+            Event::Directory(event) => self.apply_directory(event),
             Event::Partition(event) => self.apply_partition(event),
-            Event::Replication(_)
+            Event::Access(_)
+            | Event::Replication(_)
             | Event::Subscription(_)
             | Event::Transfer(_)
             | Event::Task(_)
@@ -277,6 +285,8 @@ impl Catalogue {
             self.listen(shard, &definition.spec.third_party);
         }
         let old = self.jobs.insert(id, job);
+        let before = old.as_ref().map(|old| &*old.definition.spec.owner);
+        self.owners.changed(id, before, Some(&definition.spec.owner));
         self.tell_foreign_children(id, old.as_ref().map(|old| old.definition.as_ref()));
     }
 
@@ -291,6 +301,7 @@ impl Catalogue {
     fn job_deleted(&mut self, id: JobId) {
         let Some(job) = self.jobs.remove(&id) else { return };
         self.revision += 1;
+        self.owners.changed(id, Some(&job.definition.spec.owner), None);
         self.children.remove(&id);
         if !job.unnamed {
             self.names.remove(&(job.definition.spec.group.clone(), job.definition.spec.name.clone()));

@@ -24,7 +24,12 @@ impl GroupShard {
             Event::Worker(event) => self.apply_worker(now, event),
             Event::Observation(event) => self.apply_observation(now, event),
             Event::Alarm(event) => self.apply_alarm(event),
-            Event::Catalogue(_) | Event::Apply(_) | Event::Bulk(_) | Event::Level(_) => {}
+            Event::Catalogue(_)
+            | Event::Directory(_)
+            | Event::Access(_)
+            | Event::Apply(_)
+            | Event::Bulk(_)
+            | Event::Level(_) => {}
         }
     }
 

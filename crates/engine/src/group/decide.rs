@@ -23,6 +23,8 @@ impl GroupShard {
             Command::Shard(ShardCommand::PlantedPanic {}) => panic!("planted"),
             Command::Shard(ShardCommand::Acknowledge { .. } | ShardCommand::SetTime { .. })
             | Command::Catalogue(_)
+            | Command::Directory(_)
+            | Command::Access(_)
             | Command::Job(_)
             | Command::Rerun(_)
             | Command::Bulk(_)

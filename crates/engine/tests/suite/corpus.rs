@@ -45,6 +45,7 @@ fn listed(answer: &LiveAnswer) -> usize {
         | LiveAnswer::Refused(_)
         | LiveAnswer::Notified { .. }
         | LiveAnswer::Mailboxes { .. }
+        | LiveAnswer::Acceptable
         | LiveAnswer::NotFound => 0,
     }
 }

@@ -10,6 +10,7 @@ mod corpus;
 mod counted;
 mod dependencies;
 mod depth;
+mod directory;
 mod execution;
 mod external_dependencies;
 mod external_work;

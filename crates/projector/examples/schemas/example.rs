@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 use tidemill_model::Event;
 
 /// What a text is where its schema says no more than a pattern: the first of these that fits.
-const TEXTS: [&str; 4] = ["demo", "/data/day", "10:00:00", "10:00"];
+const TEXTS: [&str; 6] = ["demo", "/data/day", "10:00:00", "10:00", "+4965112345", "ann@example.org"];
 
 /// How often a definition may stand within itself.
 const MAX_DEPTH: usize = 12;
@@ -61,6 +61,7 @@ fn example(root: &Value, schema: &Value, depth: usize) -> Value {
     }
     match type_of(schema) {
         "string" if schema["format"] == "date-time" => json!("2026-03-01T10:00:00Z"),
+        "string" if schema["format"] == "partial-date-time" => json!("2026-03-01T10:00:00"),
         "string" if schema["format"] == "date" => json!("2026-03-01"),
         "string" => {
             let mut texts = TEXTS.iter().map(|text| json!(text));

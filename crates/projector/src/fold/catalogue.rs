@@ -140,7 +140,7 @@ impl Caches {
     }
 }
 
-fn pool_row(at: Place, pool: &Pool) -> PoolRow {
+pub(super) fn pool_row(at: Place, pool: &Pool) -> PoolRow {
     let spec = &pool.spec;
     PoolRow {
         name: spec.name.as_str().into(),
@@ -166,6 +166,6 @@ fn user_row(at: Place, user: &UserName, group: &GroupName, shard: ShardId) -> Pu
 }
 
 /// Under which a freeze stands.
-fn scope(group: Option<&GroupName>) -> Arc<str> {
+pub(super) fn scope(group: Option<&GroupName>) -> Arc<str> {
     group.map_or("*", GroupName::as_str).into()
 }

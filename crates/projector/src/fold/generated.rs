@@ -6,9 +6,13 @@ use std::sync::Arc;
 use tidemill_model::{BatchEvent, BatchId, BatchState, Dependency, JobId, Origin};
 use tidemill_store::rows::{BatchDependencyRow, BatchOutputRow, BatchRow};
 
-use super::batch::state;
+use super::audit::{cut, is_part};
+use super::batch::{person, state};
 use super::job::{count, is_copy, json};
 use super::{Caches, Place};
+
+/// The longest name of who asked for a batch, characters, as the column has it.
+const TRIGGER_CHARS: usize = 300;
 
 impl Caches {
     pub(super) fn generate(&mut self, at: Place, event: &BatchEvent) {
@@ -53,6 +57,7 @@ impl Caches {
             origin: origin.as_str().into(),
             rerun_id: rerun.map(|place| place.rerun.0),
             rerun_number: rerun.map(|place| i64::from(place.number)),
+            triggered_by: self.trigger(*origin),
             parameters: json(parameters),
             unmet: count(unmet),
             counted_parents: counted_parents.map_or(0, |counted| i64::from(counted.parents)),
@@ -74,6 +79,18 @@ impl Caches {
         }
         if *origin == Origin::Schedule && is_copy(*job) {
             self.fires_next(at, job.0, *next);
+        }
+    }
+
+    /// Who asked for a batch of this origin.
+    fn trigger(&self, origin: Origin) -> Option<Arc<str>> {
+        let by = self.by.as_ref().filter(|actor| !is_part(actor))?;
+        match origin {
+            // What the same command's batch sets off is nobody's.
+            Origin::Schedule | Origin::Parent => None,
+            Origin::Manual | Origin::Rerun | Origin::ColdStart | Origin::Submission => {
+                Some(cut(&person(by), TRIGGER_CHARS))
+            }
         }
     }
 

@@ -24,7 +24,9 @@ pub(super) fn marked(recorded: &Recorded, mut tell: impl FnMut(Marked)) {
         // Nobody pulls from the catalogue: whom it concerns hears of it by a replication or a transfer.
         Event::Catalogue(_) => {}
         // These are not about tasks that clients pull.
-        Event::Job(_)
+        Event::Directory(_)
+        | Event::Access(_)
+        | Event::Job(_)
         | Event::Deletion(_)
         | Event::Apply(_)
         | Event::Permit(_)

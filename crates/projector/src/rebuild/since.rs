@@ -22,9 +22,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use tidemill_journal::Shutdown;
 use tidemill_log::{Log, Topic};
 use tidemill_store::rows::{
-    AssignmentReturnRow, AttemptRow, BatchDependencyRow, BatchExternalDependencyRow, BatchOutputRow,
-    BatchQualityRow, BatchRow, BulkItemRow, OverrideRow, PullGrantRow, PullLedgerRow, PullTaskVersionRow,
-    RerunBatchRow, RerunSkipRow, SkippedRunsRow, UserCodeRow,
+    AssignmentReturnRow, AttemptRow, AuditRow, BatchDependencyRow, BatchExternalDependencyRow,
+    BatchOutputRow, BatchQualityRow, BatchRow, BulkItemRow, OverrideRow, PullGrantRow, PullLedgerRow,
+    PullTaskVersionRow, RerunBatchRow, RerunSkipRow, SkippedRunsRow, UserCodeRow,
 };
 use tidemill_store::{RebuildRight, Row as _, Table, Tables, Value};
 
@@ -36,7 +36,7 @@ use crate::{Config, Error};
 
 /// Tables of history: they grow with every batch, and what a fold of them reads of another row of history, the same fact
 /// needs.
-const HISTORY: [&Table; 16] = [
+const HISTORY: [&Table; 17] = [
     BatchRow::TABLE,
     BatchDependencyRow::TABLE,
     BatchOutputRow::TABLE,
@@ -53,6 +53,7 @@ const HISTORY: [&Table; 16] = [
     PullTaskVersionRow::TABLE,
     PullLedgerRow::TABLE,
     PullGrantRow::TABLE,
+    AuditRow::TABLE,
 ];
 /// Rows copied, or written, in one transaction.
 pub(super) const ROWS: usize = 2_000;

@@ -8,7 +8,7 @@ use tidemill_store::{Row, Snapshot, Table, Value};
 
 use super::{Difference, Report, VerifyConfig};
 use crate::Error;
-use crate::purge::Old;
+use crate::purge::{Horizons, Old};
 
 /// Keys after the first and up to the second; absent: no bound.
 #[derive(Debug, Clone, Default)]
@@ -67,12 +67,12 @@ pub(super) struct Comparison<'a> {
 
 impl Comparison<'_> {
     /// Compares every table, and gives what was found.
-    pub(super) fn finish(mut self, horizon: Option<i64>) -> Result<Report, Error> {
+    pub(super) fn finish(mut self, horizons: Horizons) -> Result<Report, Error> {
         let mut shards = Vec::new();
         self.scan(ShardRow::TABLE, &mut |row| shards.push(row))?;
-        let old = Old::new(horizon, shards);
+        let old = Old::new(horizons, shards);
         for table in TABLES {
-            if **table == *PullTaskVersionRow::TABLE && horizon.is_some() {
+            if **table == *PullTaskVersionRow::TABLE && horizons.pull.is_some() {
                 self.versions(&old)?;
             } else {
                 self.range(table, &old, Range::default())?;

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that fails may say so bluntly")]
 
 mod alone;
+mod audit;
 mod beside;
 mod corpus;
 mod fold;

@@ -115,6 +115,13 @@ fn versions_that_nobody_names_leave() {
     crate::support::versions_that_nobody_names_leave(&database.tables());
 }
 
+/// API-9
+#[test]
+fn old_rows_leave_the_audit_list() {
+    let database = Database::new();
+    crate::audit::old_rows_leave_the_list(&database.tables());
+}
+
 /// EVT-7.
 #[test]
 fn rebuild_from_any_time_is_what_one_from_the_beginning_is() {

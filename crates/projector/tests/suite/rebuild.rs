@@ -10,7 +10,7 @@ use serde_json::json;
 use tidemill_journal::{Progress, Shutdown};
 use tidemill_log::Log;
 use tidemill_projector::{Config, Difference, Error, rebuild, run, verify};
-use tidemill_store::{ReadTables, Tables, rows};
+use tidemill_store::{Aged, ReadTables, Tables, rows};
 
 const LONG: Duration = Duration::from_secs(30);
 
@@ -237,7 +237,7 @@ fn verify_finds_the_same_within_any_bounds() {
     let database = Database::new();
     let tables = &*database.tables;
     rebuild(&Config::default(), &*log, tables, &Shutdown::new(), &mut |_| {}).unwrap();
-    tables.raise_horizon(START_MS).unwrap();
+    tables.raise_horizon(Aged::Pull, START_MS).unwrap();
     let scratch = tempfile::tempdir().unwrap();
     let compare = |rows: usize| {
         let path = scratch.path().to_owned();

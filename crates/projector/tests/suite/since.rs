@@ -16,8 +16,8 @@ use tidemill_store::rows::{BatchRow, TABLES};
 use tidemill_store::{ReadTables, Row, Select, Tables};
 
 use crate::support::{
-    Database, Owner, START_MS, assigned, catalogue, ended, finished, generated, granted, id, internal, job,
-    lives, log, shard, time,
+    Database, Owner, START_MS, asked, assigned, catalogue, ended, finished, generated, granted, id, internal,
+    job, lives, log, shard, time,
 };
 use crate::watched::Watched;
 
@@ -59,6 +59,14 @@ pub(crate) fn history() -> (Arc<dyn Log>, Owner, i64) {
     let mut pulls = pulls(90_000).into_iter();
     for (n, decision) in lives(1, 80, 11).into_iter().enumerate() {
         owner.decide(decision);
+        if n % 9 == 0 {
+            let by = json!({"app": "etl", "user": "ann"});
+            let marked = json!({"batch": {"result_overridden": {
+                "batch": id(1 + n as i64 % 80), "job": job(1), "logical_time": time(START_MS), "result": "failed",
+                "by": by, "reason": format!("number {n}"),
+            }}});
+            asked(&mut owner, ("etl", Some("ann")), None, vec![(1, marked)]);
+        }
         if n % 12 == 0 {
             owner.decide_all(pulls.next().into_iter().collect());
         }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tidemill_store::{
-    Error, FormInUse, Generation, Position, RebuildInProgress, RebuildRight, RowBatch, Select, SinkNote,
-    Snapshot, Table, TableChanges, Tables, Value, Written,
+    Aged, Error, FormInUse, Generation, Position, RebuildInProgress, RebuildRight, RowBatch, Select,
+    SinkNote, Snapshot, Table, TableChanges, Tables, Value, Written,
 };
 
 /// Hears the name of a call before it is done; `written` after a write, `activated` after a swap.
@@ -122,11 +122,11 @@ impl Tables for Watched {
     fn select(&self, select: &Select) -> Result<Vec<Vec<Value>>, Error> {
         self.inner.select(select)
     }
-    fn horizon(&self) -> Result<Option<i64>, Error> {
-        self.inner.horizon()
+    fn horizon(&self, of: Aged) -> Result<Option<i64>, Error> {
+        self.inner.horizon(of)
     }
-    fn raise_horizon(&self, before_ms: i64) -> Result<i64, Error> {
-        self.inner.raise_horizon(before_ms)
+    fn raise_horizon(&self, of: Aged, before_ms: i64) -> Result<i64, Error> {
+        self.inner.raise_horizon(of, before_ms)
     }
     fn left_grants(&self) -> Result<BTreeMap<i64, i64>, Error> {
         self.inner.left_grants()

@@ -28,6 +28,8 @@ pub struct BatchFilter {
     pub result: Option<String>,
     /// Only those that a failed parent blocks.
     pub blocked: bool,
+    /// Asked for by exactly these: application, or application/person.
+    pub triggered_by: Option<String>,
     /// Logical time at or after, milliseconds.
     pub from: Option<i64>,
     /// Logical time before, milliseconds.

@@ -1,9 +1,11 @@
 //! Typed reads of the active generation, with paging by key. What the API asks.
 
+mod audit;
 mod filter;
 mod pull;
 mod select;
 
+pub use self::audit::{AuditFilter, ReadAudit};
 pub use self::filter::{AttemptFilter, BatchFilter, DeadLetterFilter, JobFilter, RerunFilter, WorkerFilter};
 pub use self::pull::{PullGrantFilter, PullTaskFilter, ReadPullTables};
 use crate::rows::{
@@ -101,6 +103,7 @@ pub trait ReadTables: Tables {
             .descending()
             .maybe("job_id", filter.job)
             .maybe("group_name", filter.group.as_deref())
+            .maybe("triggered_by", filter.triggered_by.as_deref())
             .maybe("state", state);
         match (&filter.result, state) {
             // Says nothing new, but lets the index on state, result and time be used.

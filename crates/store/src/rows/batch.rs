@@ -9,8 +9,8 @@ use crate::table::row;
 row! {
     /// A batch: one run of a job for one logical time.
     BatchRow in "batches", key (id: i64),
-    fixed (job_id, job_version, calendar_version, job_name, group_name, job_type, logical_time, run, origin, rerun_id, rerun_number, parameters, counted_parents, generated_at),
-    indexes [[generated_at], [job_id, generated_at], [group_name, generated_at], [state, result, generated_at]] {
+    fixed (job_id, job_version, calendar_version, job_name, group_name, job_type, logical_time, run, origin, rerun_id, rerun_number, triggered_by, parameters, counted_parents, generated_at),
+    indexes [[generated_at], [job_id, generated_at], [group_name, generated_at], [triggered_by, generated_at], [state, result, generated_at]] {
         /// Its id. Grows within a job.
         id: i64 = Int,
         /// Its job.
@@ -35,6 +35,9 @@ row! {
         rerun_id: Option<i64> = Int => As("rerun"),
         /// Its number in that plan.
         rerun_number: Option<i64> = Int,
+        /// Who asked for it: application, or application/person; null: its schedule or a parent made it, or a plan, which says who
+        /// requested that.
+        triggered_by: Option<Arc<str>> = Name(300),
         /// Parameters over those of the definition.
         parameters: Arc<str> = Json,
         /// How far it is.

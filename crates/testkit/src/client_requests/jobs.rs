@@ -68,6 +68,7 @@ impl World {
             if aside.chance(6) {
                 spec["previous_name"] = json!(format!("j{}", aside.below(12)));
             }
+            self.owned(&mut rng.aside("owner"), &mut spec);
             names.push(name);
             jobs.push(spec);
         }
@@ -150,6 +151,7 @@ impl World {
         let group = format!("g{}", rng.below(self.plan.groups) + 1);
         let mut spec = spec(rng, &group, "unnamed", self.clusters.len());
         self.while_it_lasts(&mut spec);
+        self.owned(&mut rng.aside("owner"), &mut spec);
         let parents = self.some_job(rng, false).filter(|_| rng.chance(50)).map(|job| job.id);
         let job = Box::new(JobSpec::from_value(spec).expect("of the right form"));
         self.ask_catalogue(JobCommand::Define { job, parents: parents.into_iter().collect() });

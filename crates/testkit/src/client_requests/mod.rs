@@ -2,6 +2,7 @@
 
 mod batches;
 mod catalogue;
+mod directory;
 mod job_spec;
 mod jobs;
 mod strangers;
@@ -102,6 +103,9 @@ impl World {
         }
         self.client_request_of_reruns(index);
         self.client_request_of_pulls(index);
+        if index > 4 {
+            self.client_request_of_people(&mut rng.aside("directory"));
+        }
         let aside = &mut rng.aside("pool");
         if index > 4 && aside.chance(5) {
             self.change_pool(aside);

@@ -96,6 +96,8 @@ pub const EXPECTED: &[Expected] = &[
     of_restore(Bug::StrayHoldsNothing, &["strays_hold_their_time"], MANY),
     of_restore(Bug::StrayEndsUnsaid, &["strays_end_as_attempts_do"], MANY),
     of_power_cut(Bug::QuestionNotSynced),
+    bug(Bug::OwnerNotLookedUp, &["owner_is_in_the_directory"], SOME),
+    bug(Bug::DirectoryForgetsWhoIsNamed, &["directory_names_nobody_who_is_not_there"], SOME),
     bug(Bug::LevelRaisedEarly, &["level_raised_when_all_read_it"], SOME),
     bug(Bug::KindWrittenBeforeLevel, &["nothing_above_the_level"], FEW),
     bug(Bug::BodyPackedBeforeLevel, &["nothing_above_the_level"], FEW),

@@ -7,15 +7,17 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError};
-use tidemill_api::{Deps, JournalFeed, JournalKeys, JournalPast, LogCommands, TablePositions};
+use tidemill_api::{Deps, JournalFeed, JournalPast, LogCommands, TablePositions};
 use tidemill_cli::{Done, Exit, Failure};
 use tidemill_cluster::{AskOwner, HttpLive, Live, OwnerAddress, ReplyLines, Submitter, instance_id};
+use tidemill_directory::Known;
 use tidemill_journal::{Progress, Shutdown};
 use tidemill_log::{Log, Topic};
 use tidemill_projector::PublishConfig;
 use tidemill_seal::OwnersSecret;
 
 use super::archive::Archiving;
+use super::catalogue::Following;
 use super::cluster::{self, SharedCluster};
 use super::in_process::{lines, owners};
 use super::interface::Interface;
@@ -153,7 +155,8 @@ pub(crate) fn producers(settings: &Settings, stop: &Receiver<()>) -> Done<Exit> 
     let submitter = submitter(settings, &log, "producers")?;
     let kept = snapshots::of(settings, &*archived)?;
     let storage = Storage::new(archived, Archiving::default(), kept.clone());
-    let cluster = SharedCluster { log: Arc::clone(&log), tables: Arc::clone(&tables), storage };
+    let known = Known::new();
+    let cluster = SharedCluster { log: Arc::clone(&log), tables: Arc::clone(&tables), storage, known };
     let internal_key = settings.internal_key(&keys)?;
     let live = HttpLive::new(
         log.partitions(Topic::Journal),
@@ -211,10 +214,12 @@ pub(crate) fn api(settings: &Settings, stop: &Receiver<()>) -> Done<Exit> {
     let submitter = submitter(settings, &log, "api")?;
     let kept = snapshots::of(settings, &*archived)?;
     let storage = Storage::new(archived, Archiving::default(), kept.clone());
-    let cluster = SharedCluster { log: Arc::clone(&log), tables: Arc::clone(&tables), storage };
+    let following = Following::start(&log)?;
+    let known = following.known();
+    let cluster = SharedCluster { log: Arc::clone(&log), tables: Arc::clone(&tables), storage, known };
     let patience = Duration::from_millis(config.peer_timeout_ms);
     let partitions = log.partitions(Topic::Journal);
-    let owners = cluster.owner_address();
+    let owners = remembered(cluster.owner_address());
     let live = HttpLive::new(partitions, &config.internal_key, patience, owners, roles.as_ref())
         .map_err(|error| Failure::caused("cannot ask owners", &error))?;
     let (addresses, internal_key, between) =
@@ -231,7 +236,7 @@ pub(crate) fn api(settings: &Settings, stop: &Receiver<()>) -> Done<Exit> {
         submitter: submitter.clone(),
         live: Arc::new(live),
         past: Arc::new(JournalPast::new(Arc::clone(&log), kept, JournalPast::PATIENCE)),
-        keys: Arc::new(JournalKeys::new(Arc::clone(&log))),
+        known: following.known(),
         commands: Arc::new(LogCommands::new(Arc::clone(&log))),
         freshness: Arc::new(TablePositions::new(Arc::clone(&tables))),
         feed: Arc::new(JournalFeed::new(Arc::clone(&log), tables)),
@@ -245,13 +250,14 @@ pub(crate) fn api(settings: &Settings, stop: &Receiver<()>) -> Done<Exit> {
     let published = Published::new(&settings.data_dir, interface.address(), &settings.tls.api)?;
     tracing::info!(address = %interface.address(), "the interface listens on {}", interface.address());
     let registration = Registration::start(settings, &log, &["api"])?;
-    let ended = until(stop, &registration, || interface.has_ended());
+    let ended = until(stop, &registration, || interface.has_ended() || following.has_ended());
     let withdrawn = published.withdraw();
     let stopped = interface.stop();
     let operated = operator.stop();
     drop(lines);
     submitter.stop();
-    registration.end(withdrawn.and(stopped).and(operated).and(ended))
+    let followed = following.stop();
+    registration.end(withdrawn.and(stopped).and(operated).and(followed).and(ended))
 }
 
 fn submitter(settings: &Settings, log: &Arc<dyn Log>, role: &str) -> Done<Submitter> {

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tidemill_api::ports::{Cluster, ClusterStatus, PartitionStatus, StorageStatus};
 use tidemill_cluster::{BoxFuture, OwnerAddress, OwnerAddresses};
+use tidemill_directory::Known;
 use tidemill_log::{Chain, From, Head, Log, Topic};
 use tidemill_store::{Position, Tables};
 
@@ -18,6 +19,8 @@ const SHORT: u64 = 64;
 const RECORDS: usize = 64;
 /// The end of a journal can be read within this; else it is a lag.
 const TAIL_PATIENCE: Duration = Duration::from_secs(1);
+/// What is known of the catalogue is of late if it is not older.
+const OF_LATE: Duration = Duration::from_secs(2);
 
 /// The partitions, as log and tables show them.
 #[derive(Clone)]
@@ -25,6 +28,8 @@ pub(crate) struct SharedCluster {
     pub(crate) log: Arc<dyn Log>,
     pub(crate) tables: Arc<dyn Tables>,
     pub(crate) storage: Storage,
+    /// What this process knows without the tables.
+    pub(crate) known: Known,
 }
 
 impl SharedCluster {
@@ -93,6 +98,11 @@ impl SharedCluster {
         })
     }
 
+    /// Whether this process hears of the log, and knows the catalogue.
+    fn follows(&self) -> bool {
+        Instant::now().checked_sub(OF_LATE).is_some_and(|lately| self.known.is_as_of(lately))
+    }
+
     /// How many records right after the head do not count: a position is that of the last one that does, so a
     /// deposed owner's late records would else be a lag for as long as nothing is decided.
     fn void_tail(&self, head: &Head, end: u64) -> Result<u64, String> {
@@ -126,7 +136,11 @@ impl Cluster for SharedCluster {
     }
 
     fn ready(&self) -> BoxFuture<'_, Result<(), String>> {
-        blocking(self, |cluster| cluster.look(false).map(drop))
+        blocking(self, |cluster| match cluster.tables.in_use() {
+            // It does without the tables what clients cannot put off: whoever sends them elsewhere helps nobody (OPS-4).
+            Err(error) if error.is_outage() && cluster.follows() => Ok(()),
+            Ok(_) | Err(_) => cluster.look(false).map(drop),
+        })
     }
 }
 

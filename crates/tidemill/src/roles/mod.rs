@@ -4,6 +4,7 @@ mod accept_loss;
 mod alone;
 mod archive;
 mod backup;
+mod catalogue;
 mod cluster;
 mod executor;
 mod first_start;

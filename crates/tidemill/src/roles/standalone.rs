@@ -12,9 +12,10 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
-use tidemill_api::{Deps, JournalFeed, JournalKeys, JournalPast, LogCommands};
+use tidemill_api::{Deps, JournalFeed, JournalPast, LogCommands};
 use tidemill_cli::{Done, Exit, Failure};
 use tidemill_cluster::{InProcessLive, Submitter, instance_id};
+use tidemill_directory::Known;
 use tidemill_dispatcher::{Dispatcher, OpenLine};
 use tidemill_journal::{Progress, Shutdown};
 use tidemill_log::{Log, Topic};
@@ -25,6 +26,7 @@ use tidemill_store::Tables;
 use tidemill_store::hints::Hints;
 
 use super::archive::{self, Archiving};
+use super::catalogue::Following;
 use super::in_process::{LocalCluster, Probes, owners};
 use super::interface::{Interface, check_address};
 use super::operator::Operator;
@@ -48,6 +50,7 @@ const LOOK: Duration = Duration::from_millis(200);
 /// A running standalone.
 pub(crate) struct Standalone {
     interface: Interface,
+    following: Following,
     logs: tidemill_logs::Running,
     executor: Role<Sender<()>>,
     producers: Producers,
@@ -114,6 +117,7 @@ impl Standalone {
         };
         until_owned(&dispatcher, &goes_on)?;
         let id = submitter.instance().clone();
+        let following = Following::start(&log)?;
         let ready = first_start::run((&log, kept.as_ref()), &submitter, &keys, &name, &goes_on)?;
         let registration = Registration::start_as(settings, &log, &["standalone"], id)?;
         let progress = Progress::new();
@@ -155,7 +159,14 @@ impl Standalone {
         };
         let archiver = archive::of_standalone(settings, &embedded, &archiving).map(start_role).transpose()?;
         let past = JournalPast::new(Arc::clone(&log), kept, JournalPast::PATIENCE);
-        let deps = deps(&cluster, past, &tables, (&submitter, &operator), &hints, tls.roles.clone());
+        let deps = deps(
+            &cluster,
+            (past, following.known()),
+            &tables,
+            (&submitter, &operator),
+            &hints,
+            tls.roles.clone(),
+        );
         let instance = submitter.instance().clone();
         let logs = logs::start(settings, (&keys, internal_key.clone()), &log, &tables, instance, &tls)?;
         let mut api = settings.api_config(&keys)?;
@@ -182,6 +193,7 @@ impl Standalone {
         let executor = start_executor(config, log)?;
         Ok(Self {
             interface,
+            following,
             logs,
             executor,
             producers,
@@ -228,6 +240,7 @@ impl Standalone {
     /// Whether a role has ended by itself. A sink that somebody has to fix is none of the others' business.
     pub(crate) fn has_ended(&self) -> bool {
         self.interface.has_ended()
+            || self.following.has_ended()
             || self.logs.has_ended()
             || self.executor.thread.is_finished()
             || self.producers.has_ended()
@@ -241,6 +254,7 @@ impl Standalone {
     pub(crate) fn stop(self) -> Done {
         let removed = self.published.withdraw();
         let interface = self.interface.stop();
+        let following = self.following.stop();
         let operator = self.operator.stop();
         drop(self.executor.stop);
         let executor = join("executor", self.executor.thread);
@@ -265,6 +279,7 @@ impl Standalone {
         let projector = projector.and(keeper).and(sinks).and(archiver);
         removed
             .and(interface)
+            .and(following)
             .and(operator)
             .and(executor)
             .and(logs)
@@ -298,7 +313,7 @@ pub(super) fn join(name: &str, thread: JoinHandle<Done>) -> Done {
 
 fn deps(
     cluster: &LocalCluster,
-    past: JournalPast,
+    (past, known): (JournalPast, Known),
     tables: &Arc<dyn Tables>,
     (submitter, operator): (&Submitter, &Operator),
     hints: &Arc<dyn Hints>,
@@ -310,7 +325,7 @@ fn deps(
         submitter: submitter.clone(),
         live: Arc::new(InProcessLive::new(owners(cluster.live.clone(), partitions))),
         past: Arc::new(past),
-        keys: Arc::new(JournalKeys::new(Arc::clone(&cluster.log))),
+        known,
         commands: Arc::new(LogCommands::new(Arc::clone(&cluster.log))),
         freshness: Arc::new(cluster.progress.clone()),
         feed: Arc::new(JournalFeed::new(Arc::clone(&cluster.log), Arc::clone(tables))),

@@ -49,3 +49,4 @@ mod upgrade;
 mod values;
 #[path = "../views/mod.rs"]
 mod views_of_jobs;
+mod without_tables;

@@ -4,6 +4,7 @@
 //! model ◄── { calendar, engine, log, store, probe, serving } ◄─┬─ journal ◄── { projector, sinks, api }     ─┬─ tidemill
 //!                                                              ├─ cluster ◄── { producers, api }            │
 //!                                                              └─ { dispatcher, executor }                 ─┘
+//! journal ◄── directory ◄── { api, tidemill }
 //! model ◄── seal ◄── { api, dispatcher, executor, logs, producers, bench }
 //! cluster, probe, serving ◄── logs ◄── tidemill
 //! model, serving ◄── client ◄── cli ◄── tidemill
@@ -38,6 +39,8 @@ fn allowed(name: &str) -> Option<Vec<&'static str>> {
         "archive" => vec!["model", "log", "probe"],
         // It is what all who follow a journal have in common, and none of them.
         "journal" => vec!["model", "log", "planted"],
+        // It follows one journal, and asks nobody.
+        "directory" => vec!["model", "log", "journal"],
         // It asks owners, and is none.
         "cluster" => vec!["model", "log", "serving"],
         "engine" => vec!["model", "calendar", "derive", "planted"],
@@ -58,7 +61,7 @@ fn allowed(name: &str) -> Option<Vec<&'static str>> {
         // It asks workers, and does not know who reads.
         "logs" => vec!["model", "log", "cluster", "probe", "seal", "serving"],
         // What it is asked of the past begins with a snapshot.
-        "api" => [BASES, &["journal", "cluster", "seal", "serving", "snapshots"]].concat(),
+        "api" => [BASES, &["journal", "cluster", "directory", "seal", "serving", "snapshots"]].concat(),
         // It measures all of it, so it may start all of it.
         "bench" => [BASES, SHELLS, &["journal", "cluster", "api", "seal", "sinks"]].concat(),
         "tidemill" => {
@@ -67,6 +70,7 @@ fn allowed(name: &str) -> Option<Vec<&'static str>> {
                 "journal",
                 "logs",
                 "cluster",
+                "directory",
                 "api",
                 "sinks",
                 "checker",

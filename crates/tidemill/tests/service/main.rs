@@ -6,6 +6,7 @@ mod accept_loss;
 mod across_groups;
 mod adoption;
 mod archive;
+mod audit;
 #[path = "../../../serving/tests/kit/authority.rs"]
 mod authority;
 mod backup;
@@ -16,9 +17,11 @@ mod client_library;
 #[path = "../clients/mod.rs"]
 mod clients;
 mod delete;
+mod directory;
 mod disks;
 mod dispatch;
 mod drain;
+mod edits;
 mod encryption;
 mod execution;
 mod external_dependencies;

@@ -25,6 +25,8 @@ fn of_batches(calls: Calls) -> Calls {
                 .with(batches::STATE)
                 .with(batches::RESULT)
                 .with(batches::BLOCKED)
+                .with(batches::TRIGGERED_BY)
+                .with(batches::MINE)
                 .with(batches::FROM)
                 .with(batches::TO),
             batches::list,

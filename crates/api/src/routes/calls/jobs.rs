@@ -1,7 +1,9 @@
 //! Jobs, their schedules and their versions.
 
+use tidemill_model::{JobSpec, Role};
+
 use crate::call::{Call, Calls};
-use crate::routes::{apply, apply_body, jobs, run, versions};
+use crate::routes::{apply, apply_body, edit, jobs, run, versions};
 use crate::view::{
     ChildView, JobDetail, JobVersionDetail, JobVersionView, JobView, List, PreviewView, SkippedRunsView,
     VersionDiff,
@@ -40,6 +42,25 @@ fn definitions(calls: Calls) -> Calls {
             apply::export,
         )
         .add(Call::one::<JobDetail>("/api/jobs/{id}", "A job"), jobs::get)
+        .add(
+            Call::one::<JobSpec>(
+                "/api/jobs/{id}/definition",
+                "A job as it could have been written; the header ETag names what is written",
+            )
+            .tagged(),
+            edit::get,
+        )
+        .add(
+            Call::put(
+                "/api/jobs/{id}/definition",
+                "Changes a job, if it is still what the header If-Match names",
+            )
+            .of_group(Role::User)
+            .settles()
+            .takes::<JobSpec>()
+            .gives::<apply_body::Applied>(),
+            edit::put,
+        )
         .add(
             Call::remove("/api/jobs/{id}", "Removes a definition")
                 .fresh()

@@ -1,5 +1,6 @@
 //! The table of all calls: path, right, parameters, and who answers. Router, document and page of rights follow its order.
 
+mod audit;
 mod batches;
 mod jobs;
 mod pull;
@@ -16,5 +17,6 @@ pub(crate) fn calls() -> Calls {
     let calls = site::calendars_and_pools(calls);
     let calls = site::calls(site::groups(calls));
     let calls = pull::calls(batches::external_dependencies(calls));
-    site::dead_letter_calls(super::pull::calls(calls))
+    let calls = super::directory::calls(super::pull::calls(calls));
+    site::dead_letter_calls(audit::calls(calls))
 }

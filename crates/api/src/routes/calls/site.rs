@@ -7,7 +7,7 @@ use crate::call::{Call, Calls};
 use crate::ports::{OperationStatus, RebuildRequest};
 use crate::routes::defined::{self, Defined};
 use crate::routes::hosts::DrainedHostView;
-use crate::routes::{codes, dead_letters, events, groups, keys, level, pools, site};
+use crate::routes::{codes, dead_letters, events, groups, keys, level, me, pools, site};
 use crate::view::{
     CalendarDetail, CalendarVersionDetail, CalendarVersionView, CalendarView, DeadLetterDetail,
     DeadLetterView, FreezeView, GroupView, KeyView, List, PoolDetail, PoolView, Redriven, WorkerView,
@@ -177,6 +177,12 @@ pub(super) fn calls(calls: Calls) -> Calls {
         .add(
             Call::remove("/api/keys/{app}", "Ends an application key").of_site(Role::SuperAdministrator),
             keys::revoke,
+        )
+        .add(
+            Call::get("/api/me/rights", "Who asks, and which calls that one may make, with the reason")
+                .everybody(Role::Viewer)
+                .gives::<me::MyRights>(),
+            me::rights,
         )
         .add(
             Call::get("/api/events", "The public feed, as server-sent events")

@@ -142,8 +142,9 @@ impl Shard {
         batch.phase = to;
     }
 
-    /// At the end of an envelope, every attempt that ended in it has led to a retry or a result.
+    /// At the end of an envelope, every attempt that ended in it has led to a retry or a result, and the directory is whole.
     pub(crate) fn settle(&mut self, at: &At<'_>) {
+        self.directory.settle(at);
         for id in std::mem::take(&mut self.unsettled) {
             let left = self.batches.get(&id).is_some_and(|batch| matches!(batch.phase, Phase::Ended { .. }));
             self.none_is_excused_alone(at, id);

@@ -53,7 +53,7 @@ fn ask(server: &Server, files: &JobFiles, terms: Value, query: &str) -> Done<Val
 }
 
 /// `+ added  ~ changed  - deleted`, for a change the fields with old and new value, and a sum.
-fn changes(answer: &Value, verb: &str) -> String {
+pub(super) fn changes(answer: &Value, verb: &str) -> String {
     let mut lines = Vec::new();
     let mut unchanged = 0;
     let changes = answer["changes"].as_array().map_or(&[][..], Vec::as_slice);
@@ -64,7 +64,7 @@ fn changes(answer: &Value, verb: &str) -> String {
             Some("added") => lines.push(format!("+ {name}")),
             Some("changed") => {
                 lines.push(format!("~ {name}  version {version}: {fields}"));
-                lines.extend(change["diff"].as_array().into_iter().flatten().map(field));
+                lines.extend(change["diff"].as_array().into_iter().flatten().map(render::difference));
             }
             Some("deleted") => lines.push(format!("- {name}")),
             _ => unchanged += 1,
@@ -79,14 +79,6 @@ fn changes(answer: &Value, verb: &str) -> String {
         changed => format!("{changed} {verb}, {unchanged} as before."),
     });
     lines.join("\n")
-}
-
-fn field(diff: &Value) -> String {
-    let value = |side: &str| match diff[side].as_str() {
-        None | Some("") => "(none)".to_owned(),
-        Some(_) => render::one_line(&diff[side]),
-    };
-    format!("    {}: {} → {}", render::one_line(&diff["field"]), value("old"), value("new"))
 }
 
 /// Checks files as the catalogue would check an `apply`, as far as that needs no server.

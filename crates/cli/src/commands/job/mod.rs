@@ -1,6 +1,7 @@
 //! `tidemill job …`.
 
 mod apply;
+mod edit;
 mod find;
 
 pub use apply::apply_jobs;
@@ -40,6 +41,7 @@ pub(super) fn run(session: &Session<'_>, command: JobCommand) -> Done<Exit> {
             let answer = below(session, &job, "children", limit)?;
             session.show_list(&answer, CHILDREN, "No job names it as a parent.")
         }
+        JobCommand::Edit { job } => edit::run(session, &job),
         JobCommand::Run(args) => run_once(session, &args),
         JobCommand::Enable { job } => act(session, &job, "enable", None, "enabled"),
         JobCommand::Disable { job } => act(session, &job, "disable", None, "disabled"),

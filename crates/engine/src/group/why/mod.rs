@@ -20,9 +20,10 @@ impl GroupShard {
     /// Answers a question about the present.
     pub fn answer(&self, query: &LiveQuery) -> LiveAnswer {
         match query {
-            LiveQuery::PlanApply { .. } | LiveQuery::Notified { .. } | LiveQuery::Level => {
-                LiveAnswer::NotFound
-            }
+            LiveQuery::PlanApply { .. }
+            | LiveQuery::CheckDirectory { .. }
+            | LiveQuery::Notified { .. }
+            | LiveQuery::Level => LiveAnswer::NotFound,
             LiveQuery::Worker { worker } => self.present(worker),
             LiveQuery::Mailboxes { with } => self.mailbox_state(with),
             LiveQuery::WantedExternalDependencies { after, limit } => {

@@ -20,6 +20,8 @@ pub(crate) fn lived() -> World {
     world.batch(jobs[2], None);
     world.batch(jobs[1], Some("2026-07-01T00:00:00.000Z"));
     world.pass_minutes(1);
+    // A command of a level comes where that stands.
+    world.raise();
     world
 }
 

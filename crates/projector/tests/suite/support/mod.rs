@@ -31,6 +31,38 @@ impl Database {
     }
 }
 
+/// One decision that a command of somebody leads to.
+pub(crate) fn asked(
+    owner: &mut Owner,
+    (app, person): (&str, Option<&str>),
+    request: Option<&str>,
+    events: Vec<(u16, serde_json::Value)>,
+) -> u64 {
+    let actor = json!({"app": app, "user": person});
+    caused(
+        owner,
+        json!({"command": {"offset": 0, "request": request, "reply_to": null, "actor": actor}}),
+        events,
+    )
+}
+
+/// One decision of the owner's own.
+pub(crate) fn by_timer(owner: &mut Owner, events: Vec<(u16, serde_json::Value)>) -> u64 {
+    caused(owner, json!("timer"), events)
+}
+
+fn caused(owner: &mut Owner, source: serde_json::Value, events: Vec<(u16, serde_json::Value)>) -> u64 {
+    owner.now_ms += 7;
+    let recorded: Vec<_> =
+        events.iter().map(|(shard, event)| json!({"shard": shard, "event": event})).collect();
+    let envelope = json!({
+        "now": time(owner.now_ms), "causes": [{"source": source, "events": events.len()}], "events": recorded,
+    });
+    let known: Result<tidemill_model::Envelope, _> = serde_json::from_value(envelope.clone());
+    known.unwrap_or_else(|error| panic!("{envelope}: {error}"));
+    owner.write(envelope.to_string().into_bytes())
+}
+
 /// PUL-14: versions of tasks that no kept task and no kept grant names leave the tables; all others stay. Tables that
 /// are rebuilt come to the same.
 pub(crate) fn versions_that_nobody_names_leave(tables: &Arc<dyn Tables>) {

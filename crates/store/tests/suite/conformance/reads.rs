@@ -1,7 +1,9 @@
 //! Lists and views.
 
-use tidemill_store::rows::{BatchRow, FreezeRow, JobRow, ResourceRow, WorkerRow};
-use tidemill_store::{BatchFilter, Cursor, Error, JobFilter, Page, PageRequest, ReadTables};
+use tidemill_store::rows::{AuditRow, BatchRow, FreezeRow, JobRow, ResourceRow, WorkerRow};
+use tidemill_store::{
+    AuditFilter, BatchFilter, Cursor, Error, JobFilter, Page, PageRequest, ReadAudit, ReadTables, Row,
+};
 
 use super::{Bench, batch_row, job_row, prepare, upserts, write};
 
@@ -25,6 +27,7 @@ fn mixed(id: i64) -> BatchRow {
         state,
         result: (state == 3).then(|| result.into()),
         logical_time: id * 10,
+        triggered_by: (id % 5 == 0).then(|| "etl/安".into()),
         generated_at: id / 5,
         ..batch_row(id)
     }
@@ -45,6 +48,7 @@ pub(crate) fn lists_page_without_gap_or_repeat(bench: &impl Bench) {
         BatchFilter { result: Some("failed".into()), ..none.clone() },
         BatchFilter { state: Some(3), result: Some("failed".into()), job: Some(0), ..none.clone() },
         BatchFilter { from: Some(200), to: Some(400), ..none.clone() },
+        BatchFilter { triggered_by: Some("etl/安".into()), ..none.clone() },
     ];
     for filter in cases {
         let fits = |row: &&BatchRow| {
@@ -52,6 +56,7 @@ pub(crate) fn lists_page_without_gap_or_repeat(bench: &impl Bench) {
                 && filter.group.as_deref().is_none_or(|group| &*row.group_name == group)
                 && filter.state.is_none_or(|state| row.state == state)
                 && filter.result.as_deref().is_none_or(|result| row.result.as_deref() == Some(result))
+                && filter.triggered_by.as_deref().is_none_or(|by| row.triggered_by.as_deref() == Some(by))
                 && filter.from.is_none_or(|from| row.logical_time >= from)
                 && filter.to.is_none_or(|to| row.logical_time < to)
         };
@@ -64,6 +69,74 @@ pub(crate) fn lists_page_without_gap_or_repeat(bench: &impl Bench) {
     assert_eq!(bench.tables().newest_batch(1).unwrap().unwrap().id, 97);
     let foreign = PageRequest { after: Some(Cursor::parse("WzFd").unwrap()), limit: 1 };
     assert!(matches!(bench.tables().batches(&none, &foreign), Err(Error::BadCursor { .. })));
+}
+
+fn audit_row(n: i64) -> AuditRow {
+    AuditRow {
+        // Several at a time, of both partitions.
+        at: n / 7,
+        journal_partition: n % 2,
+        journal_offset: n / 4,
+        event_index: n % 4,
+        app: ["etl", "ops"][usize::try_from(n % 2).unwrap()].into(),
+        person: (n % 3 == 0).then(|| "ann".into()),
+        kind: ["job.defined", "key.revoked", "access.refused"][usize::try_from(n % 3).unwrap()].into(),
+        object: format!("job/{}", n % 5).into(),
+        group_name: ["", "demo"][usize::try_from(n % 2).unwrap()].into(),
+        request: None,
+        times: 1,
+        detail: "{}".into(),
+    }
+}
+
+/// API-9: every row once under every filter, the newest first and the oldest first; from any row of it an export goes on.
+pub(crate) fn audit_list_pages_without_gap_or_repeat(bench: &impl Bench) {
+    let generation = prepare(bench);
+    let mut rows: Vec<_> = (0..100).map(audit_row).collect();
+    rows.sort_by_key(Row::key);
+    write(bench, generation, vec![upserts(&rows)]);
+    let none = AuditFilter::default();
+    let some = |text: &str| Some(text.to_owned());
+    let cases = [
+        none.clone(),
+        AuditFilter { app: some("ops"), ..none.clone() },
+        AuditFilter { person: some("ann"), ..none.clone() },
+        AuditFilter { kind: some("key.revoked"), ..none.clone() },
+        AuditFilter { object: some("job/3"), ..none.clone() },
+        AuditFilter { group: some(""), ..none.clone() },
+        AuditFilter { group: some("demo"), since: Some(3), until: Some(9), ..none.clone() },
+    ];
+    let tables = bench.tables();
+    for filter in cases {
+        let is =
+            |wanted: &Option<String>, found: &str| wanted.as_deref().is_none_or(|wanted| wanted == found);
+        let fits = |row: &&AuditRow| {
+            is(&filter.app, &row.app)
+                && (filter.person.is_none() || filter.person.as_deref() == row.person.as_deref())
+                && is(&filter.kind, &row.kind)
+                && is(&filter.object, &row.object)
+                && is(&filter.group, &row.group_name)
+                && filter.since.is_none_or(|since| row.at >= since)
+                && filter.until.is_none_or(|until| row.at < until)
+        };
+        let expected: Vec<_> = rows.iter().filter(fits).cloned().collect();
+        assert!(!expected.is_empty(), "{filter:?}");
+        let mut newest = all(|request| tables.audit(&filter, request));
+        newest.reverse();
+        assert_eq!(newest, expected, "{filter:?}");
+        let mut oldest: Vec<AuditRow> = Vec::new();
+        loop {
+            let after = oldest.last().map(Row::key);
+            let part = tables.audit_from_oldest(&filter, after.as_ref(), 7).unwrap();
+            if part.is_empty() {
+                break;
+            }
+            oldest.extend(part);
+        }
+        assert_eq!(oldest, expected, "{filter:?}");
+    }
+    assert_eq!(tables.audited(&rows[41].key()).unwrap().as_ref(), Some(&rows[41]));
+    assert_eq!(tables.audited(&(0, 0, 99, 0)).unwrap(), None);
 }
 
 pub(crate) fn deleted_and_unnamed_jobs_are_not_found_by_name(bench: &impl Bench) {

@@ -2,7 +2,7 @@
 
 use tidemill_store::rows::{AppKeyRow, BatchRow, PullGrantRow, PullTaskVersionRow, TABLES};
 use tidemill_store::{
-    Error, Field, Filter, Kind, ReadTables, Row, RowBatch, Select, SinkNote, Table, TableChanges, Value,
+    Aged, Error, Field, Filter, Kind, ReadTables, Row, RowBatch, Select, SinkNote, Table, TableChanges, Value,
 };
 
 use super::{Bench, batch_row, position, prepare, upserts, write, write_batches};
@@ -149,7 +149,7 @@ pub(crate) fn repeated_batch_changes_nothing(bench: &impl Bench) {
 /// PUL-14: so many rows that fit go in one transaction, no others, and the horizon only rises, for every set of tables.
 pub(crate) fn old_rows_are_deleted_some_at_a_time(bench: &impl Bench) {
     let tables = bench.tables();
-    assert_eq!(tables.horizon().unwrap(), None);
+    assert_eq!(tables.horizon(Aged::Pull).unwrap(), None);
     let generation = prepare(bench);
     write_batches(bench, generation, 1, 20);
     let mut old = Select::new(BatchRow::TABLE, &["id"]).limit(8);
@@ -162,11 +162,16 @@ pub(crate) fn old_rows_are_deleted_some_at_a_time(bench: &impl Bench) {
     left.sort();
     let ids: Vec<_> = left.iter().map(|row| row[0].clone()).collect();
     assert_eq!(ids, [3, 15, 16, 17, 18, 19, 20].map(Value::Int));
-    let raised: Vec<_> = [5, 9, 7].map(|before| tables.raise_horizon(before).unwrap()).into();
+    let raised: Vec<_> = [5, 9, 7].map(|before| tables.raise_horizon(Aged::Pull, before).unwrap()).into();
     assert_eq!(raised, [5, 9, 9]);
     tables.create_generation().unwrap();
-    assert_eq!(tables.horizon().unwrap(), Some(9));
-    assert_eq!(tables.snapshot().unwrap().horizon().unwrap(), Some(9));
+    assert_eq!(tables.horizon(Aged::Pull).unwrap(), Some(9));
+    assert_eq!(tables.snapshot().unwrap().horizon(Aged::Pull).unwrap(), Some(9));
+    // Each has its own.
+    assert_eq!(tables.horizon(Aged::Audit).unwrap(), None);
+    assert_eq!(tables.raise_horizon(Aged::Audit, 4).unwrap(), 4);
+    assert_eq!(tables.snapshot().unwrap().horizon(Aged::Audit).unwrap(), Some(4));
+    assert_eq!(tables.horizon(Aged::Pull).unwrap(), Some(9));
     assert_eq!(tables.active().unwrap().map(|it| it.number), Some(generation));
 }
 
@@ -220,7 +225,7 @@ pub(crate) fn what_has_left_is_noted_by_shard(bench: &impl Bench) {
     for (shard, grant) in [(1, 40), (12, 7), (1, 30), (12, 8)] {
         tables.raise_left_grant(shard, grant).unwrap();
     }
-    tables.raise_horizon(5).unwrap();
+    tables.raise_horizon(Aged::Pull, 5).unwrap();
     tables.create_generation().unwrap();
     assert_eq!(tables.left_grants().unwrap(), [(1, 40), (12, 8)].into());
 }

@@ -8,6 +8,7 @@ mod journal;
 mod process;
 #[cfg(feature = "redis")]
 mod redis;
+mod relay;
 mod topics;
 mod turn;
 
@@ -19,6 +20,7 @@ pub(crate) use process::Process;
 #[cfg(feature = "redis")]
 #[allow(unused_imports, reason = "the test of many paths needs none")]
 pub(crate) use redis::Redis;
+pub(crate) use relay::Relay;
 
 use std::thread;
 use std::time::{Duration, Instant};
