@@ -8,8 +8,8 @@ use serde_json::Value;
 use tidemill_log::{From, Log, Producer, Reader, Topic, append_wait};
 use tidemill_model::{
     Actor, AttemptOutcome, Command, CommandRecord, Event, ExternalDependencyId, Heartbeat, Json as _,
-    Leaving, ObservationCommand, ObservationEvent, PathAnswer, Registration, ShardId, Timestamp, Token,
-    WorkerCommand, seal_parts,
+    Leaving, Level, ObservationCommand, ObservationEvent, PathAnswer, Registration, ShardId, Timestamp,
+    Token, WorkerCommand, seal_parts,
 };
 
 use crate::kit::{Cluster, History, until};
@@ -192,7 +192,7 @@ fn who_can_append_forges_no_report() {
     let mut cluster = Cluster::start();
     cluster.start_executor(HOST, 5_000);
     apply(&cluster);
-    stands_at(&cluster, 3);
+    stands_at(&cluster, Level::READS.number());
     let mut attacker = Attacker::new(&cluster);
     sealed_heartbeat(&mut attacker);
     run(&cluster, "demo/waits", TIME);
@@ -273,7 +273,7 @@ fn job_goes_on_while_seals_begin_and_their_key_is_changed() {
     let mut attacker = Attacker::new(&cluster);
     let token = attacker.asked(1).pop_first().unwrap();
     replace(&mut cluster);
-    stands_at(&cluster, 3);
+    stands_at(&cluster, Level::READS.number());
     let (first, _) = sealed_heartbeat(&mut attacker);
     cluster.set("INTERNAL_KEY", "another key of the cluster");
     replace(&mut cluster);

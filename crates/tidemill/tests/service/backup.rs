@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tidemill_client::Begin;
+use tidemill_model::Level;
 
 use crate::server::{Server, code, text, tidemill, until};
 
@@ -322,7 +323,7 @@ fn mistakes_with_backups_are_told_and_change_nothing() {
     };
     with("newer", "tidemill-backup 1", "tidemill-backup 2");
     refused("newer", "again", 8, &["tidemill-backup 2", "later one"]);
-    with("level", "\"level\": 3", "\"level\": 9");
+    with("level", &format!("\"level\": {}", Level::READS), "\"level\": 9");
     refused("level", "again", 8, &["level 9", "nothing was changed"]);
     with("outside", "keys/admin.key", "keys/../../a.key");
     refused("outside", "again", 2, &["a backup has no file"]);

@@ -9,7 +9,7 @@ mod told;
 
 use std::sync::Arc;
 
-use tidemill_model::{AccessEvent, BulkEvent, CatalogueEvent, Event, JobEvent, RerunEvent};
+use tidemill_model::{AccessEvent, BatchEvent, BulkEvent, CatalogueEvent, Event, JobEvent, RerunEvent};
 use tidemill_store::rows::{AuditRow, RerunRow};
 
 use self::rules::Asker;
@@ -36,6 +36,8 @@ impl Caches {
         }
         match event {
             Event::Catalogue(event) => self.need_audit_of_catalogue(event),
+            // Its job; the event itself changes another row.
+            Event::Batch(BatchEvent::QualityAnswered { batch, .. }) => self.batches.need((batch.0,)),
             Event::Bulk(_)
             | Event::Directory(_)
             | Event::Access(_)
