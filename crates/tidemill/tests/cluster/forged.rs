@@ -273,7 +273,7 @@ fn job_goes_on_while_seals_begin_and_their_key_is_changed() {
     let mut attacker = Attacker::new(&cluster);
     let token = attacker.asked(1).pop_first().unwrap();
     replace(&mut cluster);
-    stands_at(&cluster, Level::READS.number());
+    stands_at(&cluster, 3);
     let (first, _) = sealed_heartbeat(&mut attacker);
     cluster.set("INTERNAL_KEY", "another key of the cluster");
     replace(&mut cluster);
