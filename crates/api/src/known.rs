@@ -97,19 +97,25 @@ impl App {
         if let Some(key) = self.table_keys.get(app, self.config.key_cache()) {
             return Ok(key);
         }
-        let progress = self.deps.known.progress();
-        if let Some(last) = progress.next.max(progress.end).checked_sub(1) {
-            let partition = ShardId::CATALOGUE.partition(self.deps.partitions);
-            if !self.deps.freshness.wait(partition, last, CATCHES_UP).await {
-                let detail = "the tables are behind the catalogue's journal";
-                return Err(Problem::unavailable("tables_behind", detail));
-            }
-        }
+        self.tables_have_all().await?;
         let name = app.to_owned();
         let row = self.read(move |tables| tables.app_key(&name)).await?;
         let key = row.map(|row| key_of(row).map(Arc::new)).transpose()?;
         self.table_keys.keep(app, key.clone());
         Ok(key)
+    }
+
+    /// Whether the tables have every record of the catalogue that is known to be there: what decides on rights may be another thing in
+    /// one of them.
+    async fn tables_have_all(&self) -> Result<(), Problem> {
+        let progress = self.deps.known.progress();
+        let Some(last) = progress.next.max(progress.end).checked_sub(1) else { return Ok(()) };
+        let partition = ShardId::CATALOGUE.partition(self.deps.partitions);
+        if self.deps.freshness.wait(partition, last, CATCHES_UP).await {
+            return Ok(());
+        }
+        let detail = "the tables are behind the catalogue's journal; try again later";
+        Err(Problem::unavailable("tables_behind", detail))
     }
 
     /// What is known, where it is of late: all that was recorded up to a moment ago. A follower that is held up is waited for.
@@ -196,8 +202,13 @@ impl App {
     /// # Errors
     /// There is none; the tables.
     pub(crate) async fn job_of_catalogue(&self, job: JobId) -> Result<Job, Problem> {
-        if let Some(known) = self.known().await.and_then(|known| known.job(job)) {
-            return Ok(known);
+        match self.known().await {
+            Some(known) => {
+                if let Some(known) = known.job(job) {
+                    return Ok(known);
+                }
+            }
+            None => self.tables_have_all().await?,
         }
         let row = self.in_tables(move |tables| tables.job(job.0)).await?;
         job_of(&row.ok_or_else(|| Problem::unknown("job", job))?)

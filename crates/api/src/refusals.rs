@@ -161,6 +161,20 @@ mod tests {
         assert!(found.iter().any(|it| it.app == "app-1" && it.count == 2));
     }
 
+    /// API-9: what could not be reported goes with what came since, under the same bound.
+    #[test]
+    fn what_is_given_back_is_summed_up_with_the_rest() {
+        let refusals = Refusals::default();
+        refusals.note(call("etl", RefusalReason::Forbidden), at(1));
+        refusals.note(call("etl", RefusalReason::Forbidden), at(2));
+        let taken = refusals.take();
+        refusals.note(call("etl", RefusalReason::Forbidden), at(5));
+        refusals.give_back(taken);
+        let found = refusals.take();
+        let told: Vec<_> = found.iter().map(|it| (it.count, it.first_at, it.last_at)).collect();
+        assert_eq!(told, [(3, at(1), at(5))]);
+    }
+
     #[test]
     fn what_is_long_is_cut() {
         let refusals = Refusals::default();

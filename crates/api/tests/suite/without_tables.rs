@@ -227,3 +227,18 @@ async fn quiet_streams_end_within_a_second_of_the_record() {
     let goes_on = tokio::time::timeout(Duration::from_millis(500), bytes.next()).await;
     assert!(goes_on.is_err(), "nothing happens, and it is open");
 }
+
+/// API-5: tables that lack records of the catalogue say nothing of a key, for it may be revoked in one of them.
+#[tokio::test]
+async fn a_key_is_not_taken_from_tables_that_are_behind() {
+    let fixture = Fixture::start(answers_done()).await;
+    let of = |app: &str| send(fixture.request(Method::GET, "/api/me/rights", app));
+    assert_eq!(
+        of("viewer").await.status,
+        200,
+        "nothing is known of the journal, and the tables have the key"
+    );
+    fixture.known.ends(1_000_000, Instant::now());
+    let refused = of("root").await;
+    assert_eq!((refused.status, &refused.body["code"]), (503, &json!("tables_behind")));
+}
