@@ -94,10 +94,10 @@ impl Plan {
         Ok(Self { entries, changes })
     }
 
-    /// Of one change, or of none; it tells nothing of its fields.
+    /// Of one change; it tells nothing of its fields.
     #[must_use]
-    pub fn of_one(change: Option<DirectoryChange>) -> Self {
-        Self { entries: Vec::new(), changes: change.into_iter().collect() }
+    pub fn of_one(change: DirectoryChange) -> Self {
+        Self { entries: Vec::new(), changes: vec![change] }
     }
 
     /// Each entry once, as it is to be.

@@ -4,14 +4,14 @@
 //! its plan, which revision of all definitions that is for, and what the tag is there; the commit counts for that revision alone. So between the look
 //! and the write nothing can come, and no owner has to know of tags.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use axum::Json;
 use axum::extract::Path;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde_json::Value;
 use tidemill_model::{
-    ApplyPlan, GroupName, JobChangeKind, JobDefinition, JobName, JobSpec, Level, PlannedChange, Rejection,
+    ApplyPlan, GroupName, JobChangeKind, JobDefinition, JobName, JobSpec, Level, PlannedChange,
 };
 use tidemill_store::rows::JobRow;
 
@@ -20,6 +20,7 @@ use super::apply_body::{Applied, ApplyRequest};
 use super::jobs::{job_row, readable};
 use super::level;
 use super::requests::{Reader, Writer};
+use super::staged::{PATIENCE, PAUSE, is_overtaken};
 use crate::Problem;
 use crate::app::App;
 use crate::body::Body;
@@ -31,9 +32,6 @@ use crate::view::{definition_of, full_name};
 
 /// Of what `If-Match` shows.
 pub(crate) const TAG_PATTERN: &str = r#"^(\*|"[0-9]+(-disabled)?")$"#;
-/// How long it is tried to find a moment in which nothing else changes definitions.
-const PATIENCE: Duration = Duration::from_secs(8);
-const PAUSE: Duration = Duration::from_millis(100);
 
 /// An answer with the tag of the definition.
 type Tagged<T> = Result<(StatusCode, HeaderMap, Json<T>), Problem>;
@@ -99,7 +97,7 @@ pub(super) async fn put(by: Writer, Path(text): Path<String>, Body(body): Body) 
     let deadline = Instant::now() + PATIENCE;
     for round in 0.. {
         let plan = request.plan(&by.app, &write.right).await.map_err(alone)?;
-        let planned = only(&plan, &row)?;
+        let planned = only(&plan, row.id)?;
         let tag = Tag::before(planned, wanted);
         // Whoever wants what is there already is told so, also where that is their own write, of which the answer was lost.
         if let Some(shown) = &shown
@@ -117,12 +115,7 @@ pub(super) async fn put(by: Writer, Path(text): Path<String>, Body(body): Body) 
                 applied.warnings.extend(unserved);
                 return Ok((applied.late.status(), tag.header(), Json(applied)));
             }
-            // Something else came between plan and commit, or dropped what was staged: look again.
-            Err(
-                Rejection::RevisionChanged { .. }
-                | Rejection::ApplyRunning { .. }
-                | Rejection::Unknown { .. },
-            ) if Instant::now() < deadline => {
+            Err(rejection) if is_overtaken(&rejection) && Instant::now() < deadline => {
                 tokio::time::sleep(PAUSE).await;
             }
             Err(rejection) => return Err(alone(rejection.into())),
@@ -186,9 +179,9 @@ fn check_place(row: &JobRow, job: &JobSpec) -> Result<(), Problem> {
 }
 
 /// The change, where it is of this job: a plan goes by names.
-fn only<'p>(plan: &'p ApplyPlan, row: &JobRow) -> Result<&'p PlannedChange, Problem> {
+fn only(plan: &ApplyPlan, job: i64) -> Result<&PlannedChange, Problem> {
     match &plan.changes[..] {
-        [planned] if planned.change.change != JobChangeKind::Added && planned.change.job.0 == row.id => {
+        [planned] if planned.change.change != JobChangeKind::Added && planned.change.job.0 == job => {
             Ok(planned)
         }
         _ => Err(Problem::new(
@@ -215,6 +208,21 @@ mod tests {
     use tidemill_model::{JobChange, JobId};
 
     use super::*;
+
+    /// API-10: a job of the same name that took the place of the one that was read is not written over.
+    #[test]
+    fn plan_for_another_job_of_the_name_is_refused() {
+        let plan = |job, change| {
+            let change =
+                JobChange { job: JobId(job), name: "g/a".to_owned(), change, version: 2, fields: Vec::new() };
+            let changes = vec![PlannedChange { change, diff: Vec::new() }];
+            ApplyPlan { revision: 1, changes, warnings: Vec::new() }
+        };
+        assert!(only(&plan(1, JobChangeKind::Changed), 1).is_ok());
+        for other in [plan(2, JobChangeKind::Changed), plan(1, JobChangeKind::Added)] {
+            assert_eq!(only(&other, 1).unwrap_err().status, StatusCode::PRECONDITION_FAILED);
+        }
+    }
 
     /// API-10: the tag of before follows from the plan alone.
     #[test]

@@ -24,8 +24,8 @@ const PARENT_BYTES: usize = 56;
 /// Bytes of JSON that one job may have. Many parents take what their names do not share with the one before.
 const MAX_JOB_BYTES: usize = 256 * 1_024;
 /// How long it is tried to find a moment in which nothing else changes definitions.
-const PATIENCE: Duration = Duration::from_secs(8);
-const PAUSE: Duration = Duration::from_millis(100);
+pub(super) const PATIENCE: Duration = Duration::from_secs(8);
+pub(super) const PAUSE: Duration = Duration::from_millis(100);
 
 impl ApplyRequest {
     /// What it would change, by the rules and state of the catalogue's owner.
@@ -77,12 +77,9 @@ impl ApplyRequest {
             let plan = self.plan(app, &write.right).await?;
             match self.carry_out(write, &plan, round).await? {
                 Ok(position) => return Ok((Applied::of(plan, Some(position)), position)),
-                // Something else came between plan and commit: plan again.
-                Err(
-                    Rejection::RevisionChanged { .. }
-                    | Rejection::ApplyRunning { .. }
-                    | Rejection::Unknown { .. },
-                ) if Instant::now() < deadline => tokio::time::sleep(PAUSE).await,
+                Err(rejection) if is_overtaken(&rejection) && Instant::now() < deadline => {
+                    tokio::time::sleep(PAUSE).await;
+                }
                 Err(rejection) => return Err(rejection.into()),
             }
         }
@@ -154,6 +151,14 @@ impl ApplyRequest {
         let commit = write.part(format!("{attempt}.commit")).send_once(ShardId::CATALOGUE, commit).await?;
         Ok(commit.map(|done| done.position))
     }
+}
+
+/// Something else came between plan and commit, or dropped what was staged: plan again.
+pub(super) fn is_overtaken(rejection: &Rejection) -> bool {
+    matches!(
+        rejection,
+        Rejection::RevisionChanged { .. } | Rejection::ApplyRunning { .. } | Rejection::Unknown { .. }
+    )
 }
 
 fn json_bytes(job: &JobSpec) -> usize {

@@ -14,7 +14,6 @@ use tidemill_model::{
 use super::places::{Place, alone, in_file, placed};
 use super::{directory, reach};
 use crate::Problem;
-use crate::app::App;
 use crate::body::{LargeBody, parse, value_of};
 use crate::params::Params;
 use crate::position::JournalPosition;
@@ -197,13 +196,13 @@ impl<'w> Changing<'w> {
     /// One change, for a call that makes no other.
     pub(super) async fn one(
         &self,
-        plan: impl Fn(&Directory) -> Result<Option<DirectoryChange>, Problem>,
+        plan: impl Fn(&Directory) -> Result<DirectoryChange, Problem>,
     ) -> Settled<Written> {
         let out = self.carry_out(|directory| Ok(Plan::of_one(plan(directory)?)), &alone, false).await?;
         let late = self.shown(&out).await;
-        // It may be so already.
-        let position = out.position.unwrap_or_else(|| last_known(&self.by.app)).to_string();
-        Ok((late.status(), Json(Written { position, late })))
+        let position =
+            out.position.ok_or_else(|| Problem::internal("a change was sent and has no position"))?;
+        Ok((late.status(), Json(Written { position: position.to_string(), late })))
     }
 
     /// Whether calls that look something up show it yet.
@@ -221,12 +220,6 @@ pub(super) struct CarriedOut {
     entries: Vec<PlannedEntry>,
     /// Of its last record; absent: nothing was changed.
     position: Option<JournalPosition>,
-}
-
-/// The last record of the catalogue that is known.
-fn last_known(app: &App) -> JournalPosition {
-    let offset = app.deps.known.progress().next.saturating_sub(1);
-    JournalPosition { partition: ShardId::CATALOGUE.partition(app.deps.partitions), offset }
 }
 
 /// Only a super administrator makes administrators, and changes or deletes one.

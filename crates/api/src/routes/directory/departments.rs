@@ -78,17 +78,14 @@ pub(super) async fn put(by: Writer, Path(name): Path<String>, Body(body): Body) 
     if department.name.as_str() != name {
         return Err(Problem::field("name", &department.name, format!("must be {name}, as in the path")));
     }
-    let change = |directory: &Directory| {
-        let is_so = directory.departments().get(&department.name).is_some_and(|known| **known == department);
-        Ok((!is_so).then(|| DirectoryChange::Department(Box::new(department.clone()))))
-    };
+    let change = |_: &Directory| Ok(DirectoryChange::Department(Box::new(department.clone())));
     Changing::new(&by).await?.one(change).await
 }
 
 pub(super) async fn delete(by: Writer, Path(name): Path<String>) -> Settled<Written> {
     let change = |directory: &Directory| {
         let name = known(directory, &name)?.name.clone();
-        Ok(Some(DirectoryChange::DeleteDepartment { name }))
+        Ok(DirectoryChange::DeleteDepartment { name })
     };
     Changing::new(&by).await?.one(change).await
 }

@@ -113,17 +113,14 @@ pub(super) async fn put(by: Writer, Path(name): Path<String>, Body(body): Body) 
     if person.name.as_str() != name {
         return Err(Problem::field("name", &person.name, format!("must be {name}, as in the path")));
     }
-    let change = |directory: &Directory| {
-        let is_so = directory.people().get(&person.name).is_some_and(|known| **known == person);
-        Ok((!is_so).then(|| DirectoryChange::Person(Box::new(person.clone()))))
-    };
+    let change = |_: &Directory| Ok(DirectoryChange::Person(Box::new(person.clone())));
     Changing::new(&by).await?.one(change).await
 }
 
 pub(super) async fn delete(by: Writer, Path(name): Path<String>) -> Settled<Written> {
     let change = |directory: &Directory| {
         let name = known(directory, &name)?.name.clone();
-        Ok(Some(DirectoryChange::DeletePerson { name }))
+        Ok(DirectoryChange::DeletePerson { name })
     };
     Changing::new(&by).await?.one(change).await
 }
@@ -148,10 +145,7 @@ pub(super) async fn enable(by: Writer, Path(name): Path<String>) -> Settled<Writ
 }
 
 async fn changed(by: &Writer, name: &str, change: impl Fn(&Person) -> Person) -> Settled<Written> {
-    let change = |directory: &Directory| {
-        let person = known(directory, name)?;
-        let changed = change(person);
-        Ok((changed != *person).then(|| DirectoryChange::Person(Box::new(changed))))
-    };
+    let change =
+        |directory: &Directory| Ok(DirectoryChange::Person(Box::new(change(known(directory, name)?))));
     Changing::new(by).await?.one(change).await
 }
