@@ -48,6 +48,8 @@ pub(crate) struct Store {
 struct Open {
     log: Arc<Log>,
     worker: Arc<str>,
+    /// It ends where it is because its worker's host is given up; the worker itself has not said so, and may have the rest.
+    is_given_up: bool,
 }
 
 /// What a worker is to be told.
@@ -88,7 +90,11 @@ impl Store {
             return Answer::Nothing;
         };
         let key = Key { group: group.clone(), token };
-        let known = self.open_log(&key, &from.worker);
+        let known = match self.open_log(&key, &from.worker) {
+            // Its worker comes again: once it is closed, it is opened again.
+            Some(open) if open.is_given_up => return Answer::Later(token),
+            open => open.map(|open| open.log),
+        };
         match (shipped, known) {
             (Shipped::Begun, None) => {
                 self.insert(Log::new(key, State::default()), &from.worker);
@@ -172,9 +178,13 @@ impl Store {
 
     /// The hosts of these workers are given up: what came of their logs is kept, and that the rest is lost.
     pub(crate) fn cut_all(&self, is_gone: impl Fn(&str) -> bool) {
-        let is_cut = |open: &&Open| is_gone(&open.worker) && open.log.state().close == Close::Open;
-        let logs: Vec<_> = self.opened().values().filter(is_cut).cloned().collect();
-        for Open { log, worker } in logs {
+        let is_cut = |open: &&mut Open| is_gone(&open.worker) && open.log.state().close == Close::Open;
+        let give_up = |open: &mut Open| {
+            open.is_given_up = true;
+            open.clone()
+        };
+        let logs: Vec<_> = self.opened().values_mut().filter(is_cut).map(give_up).collect();
+        for Open { log, worker, .. } in logs {
             tracing::warn!(%worker, token = %log.key.token, "the rest of a log is lost with its worker's host");
             self.cut(&log);
         }
@@ -219,7 +229,11 @@ impl Store {
     /// Keeps one that is there already. Gives where to go on.
     fn insert(&self, log: Arc<Log>, worker: &Arc<str>) -> Answer {
         let mut opened = self.opened();
-        let open = opened.entry(log.key.clone()).or_insert_with(|| Open { log, worker: Arc::clone(worker) });
+        let open = opened.entry(log.key.clone()).or_insert_with(|| Open {
+            log,
+            worker: Arc::clone(worker),
+            is_given_up: false,
+        });
         from_ends(&open.log)
     }
 
@@ -227,14 +241,14 @@ impl Store {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn open_log(&self, key: &Key, worker: &Arc<str>) -> Option<Arc<Log>> {
+    fn open_log(&self, key: &Key, worker: &Arc<str>) -> Option<Open> {
         let mut open = self.opened();
         let open = open.get_mut(key)?;
         // After a reboot another worker has what the one before left.
         if open.worker != *worker {
             open.worker = Arc::clone(worker);
         }
-        Some(Arc::clone(&open.log))
+        Some(open.clone())
     }
 
     /// That very log, and no later one of its name.
@@ -258,8 +272,12 @@ impl Store {
 
     /// A log that is in segments as a whole.
     pub(crate) fn close(&self, log: &Arc<Log>) {
-        let Some(Open { worker, .. }) = self.remove(log) else { return };
+        let Some(Open { worker, is_given_up, .. }) = self.remove(log) else { return };
         self.closed().keep(log.key.clone(), Arc::clone(log));
+        if is_given_up {
+            // A worker that comes again keeps what it has until all of it is here.
+            return;
+        }
         let done = (worker, log.key.token);
         if self.places.current.sync_every().is_some() {
             self.unsynced.closed(done);

@@ -463,14 +463,19 @@ fn log_of_a_host_that_is_gone_is_kept_and_goes_on_if_it_comes_again() {
         tell(&store, 1, Shipped::Begun).await;
         store.take(&worker("w"), piece(1, LogStream::Stdout, 0, b"one\nhalf")).await;
         store.cut_all(|worker| worker == "w");
+        for early in [Shipped::Known, piece(1, LogStream::Stdout, 8, b" more\n").shipped] {
+            assert_eq!(tell(&store, 1, early).await, Answer::Later(token(1)), "it is being closed");
+        }
         flush(&store, 1).await;
         let summary = reader(&store, 1).await.unwrap().summary().await.unwrap();
         assert!(summary.is_end && summary.is_cut && summary.stdout.bytes == 8);
+        assert_eq!(done(&store).await, [], "the worker keeps the rest");
         let on = Answer::From(ShipFrom { token: token(1), offsets: [8, 0, 0] });
         assert_eq!(tell(&store, 1, Shipped::Known).await, on);
         store.take(&worker("w"), piece(1, LogStream::Stdout, 8, b" more\n")).await;
         tell(&store, 1, Shipped::Ended { bytes: [14, 0, 0] }).await;
         flush(&store, 1).await;
+        assert_eq!(done(&store).await, [token(1)]);
         let summary = reader(&self::store(place.path()), 1).await.unwrap().summary().await.unwrap();
         assert!(summary.is_end && !summary.is_cut && summary.stdout.bytes == 14);
     });
