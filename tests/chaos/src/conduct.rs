@@ -5,6 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use jiff::Timestamp;
 use serde::Serialize;
+use tidemill_model::{AccessEvent, Event};
 
 use crate::fault::Kind;
 use crate::intruder::MARK;
@@ -176,11 +177,14 @@ impl Suspect {
     }
 }
 
-/// Records that have what only intruders say.
+/// Records that have what only intruders say, other than what they were refused.
 pub(crate) fn traces(entries: &[Entry]) -> Vec<String> {
+    let is_refusal = |event: &Event| matches!(event, Event::Access(AccessEvent::Refused { .. }));
     let has_trace = |entry: &&Entry| match &entry.what {
         What::Envelope(envelope) => {
-            serde_json::to_string(envelope).is_ok_and(|text| text.to_lowercase().contains(MARK))
+            let mut envelope = envelope.clone();
+            envelope.events.retain(|it| !is_refusal(&it.event));
+            serde_json::to_string(&envelope).is_ok_and(|text| text.to_lowercase().contains(MARK))
         }
         What::Claim(_) | What::Left | What::Genesis => false,
     };
@@ -308,6 +312,22 @@ mod tests {
         assert_eq!(of_acts(&conduct, &[]).len(), 1);
         assert_eq!(of_acts(&conduct, &[struck(Kind::DatabaseKill, "mariadb")]).len(), 0);
         assert_eq!(of_acts(&conduct, &[struck(Kind::KillApi, "api-2")]).len(), 1);
+    }
+
+    /// API-9: that an intruder was refused is on record, and is no trace of what it did.
+    #[test]
+    fn refusals_of_an_intruder_are_no_traces_and_what_comes_of_it_is() {
+        let of = |events: &str| {
+            let now = Timestamp::UNIX_EPOCH;
+            let envelope = format!(r#"{{"now":"{now}","level":4,"resume":null,"events":[{events}]}}"#);
+            let what = What::Envelope(serde_json::from_str(&envelope).unwrap());
+            traces(&[Entry { partition: 0, offset: 7, at_ms: 0, what }]).len()
+        };
+        let refused = r#"{"shard":0,"event":{"access":{"refused":{"refusal":{"app":"intruder","person":null,
+            "call":"POST /api/keys","address":"127.0.0.1","reason":"unauthenticated","count":4,
+            "first_at":"2026-11-28T07:25:36Z","last_at":"2026-11-28T07:25:36Z"}}}}}"#;
+        let gone = r#"{"shard":0,"event":{"directory":{"person_deleted":{"name":"intruder"}}}}"#;
+        assert_eq!([of(refused), of(gone), of(&format!("{refused},{gone}"))], [0, 1, 1]);
     }
 
     #[test]
