@@ -178,24 +178,27 @@ fn smaller(segments: &[Arc<Segment>], batch: &Batch, most: u64) -> Vec<Arc<Segme
 }
 
 async fn together(taken_in: &[Arc<Segment>], batch: &Batch) -> Result<[Part; 3], Error> {
-    let mut whole: Option<[Part; 3]> = None;
+    let mut all: [Vec<Part>; 3] = Default::default();
     for segment in taken_in {
-        append(&mut whole, segment.parts().await?);
+        all.iter_mut().zip(segment.parts().await?).for_each(|(all, part)| all.push(part));
     }
-    append(&mut whole, batch.parts.clone());
-    Ok(whole.unwrap_or_default())
+    all.iter_mut().zip(batch.parts.clone()).for_each(|(all, part)| all.push(part));
+    Ok(all.map(joined))
 }
 
-fn append(whole: &mut Option<[Part; 3]>, parts: [Part; 3]) {
-    let Some(whole) = whole else {
-        *whole = Some(parts);
-        return;
+/// Parts of a stream that follow each other, as one.
+fn joined(parts: Vec<Part>) -> Part {
+    let bytes = match &parts[..] {
+        [one] => one.bytes.clone(),
+        parts => parts.iter().map(|part| &*part.bytes).collect::<Vec<_>>().concat().into(),
     };
-    for (whole, part) in whole.iter_mut().zip(parts) {
-        whole.bytes.extend(part.bytes);
+    let mut parts = parts.into_iter();
+    let first = parts.next().unwrap_or_default();
+    parts.fold(Part { bytes, ..first }, |mut whole, part| {
         let last = whole.times.last().map_or(0, |(at, _)| at + 1);
         whole.times.extend(part.times.into_iter().filter(|(at, _)| *at >= last));
-    }
+        whole
+    })
 }
 
 /// Makes durable what was written to a directory, and tells workers, until it is dropped.

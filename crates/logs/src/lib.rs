@@ -21,6 +21,7 @@ mod cover;
 mod durable;
 mod error;
 mod fetch;
+mod finding;
 mod flush;
 mod log;
 mod place;
@@ -35,6 +36,7 @@ mod store;
 mod sweep;
 #[cfg(test)]
 mod tests;
+mod waiting;
 mod worker;
 
 pub use config::{Config, GroupConfig, HdfsConfig, S3Config};

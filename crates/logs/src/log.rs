@@ -3,12 +3,14 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use tidemill_model::{GroupName, LogStream, ShardId, Token};
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
 use crate::cover::Cover;
 use crate::segment::{Close, Part, count_lines};
+use crate::waiting::Waiting;
 
 /// Attempts of one shard that share a directory.
 const DIRECTORY_OF: u64 = 1_000;
@@ -80,7 +82,7 @@ pub(crate) enum Taken {
 #[derive(Debug, Default)]
 pub(crate) struct Tail {
     pub(crate) begin: u64,
-    pub(crate) bytes: Vec<u8>,
+    pub(crate) bytes: Waiting,
     /// Ends of lines before it.
     pub(crate) lines_before: u64,
     pub(crate) times: Vec<(u64, i64)>,
@@ -109,7 +111,7 @@ impl Tail {
         let times = self.times.iter().filter(|(at, _)| *at < end).copied().collect();
         Part {
             begin: self.begin,
-            bytes: self.bytes[..length].to_vec(),
+            bytes: Bytes::copy_from_slice(&self.bytes[..length]),
             lines_before: self.lines_before,
             times,
         }
@@ -118,8 +120,7 @@ impl Tail {
     /// What is in a segment now goes.
     fn drop_front(&mut self, length: usize) {
         self.lines_before += count_lines(&self.bytes[..length]);
-        // The memory goes, too, and not only what is in it.
-        self.bytes = self.bytes.split_off(length);
+        self.bytes.drop_front(length);
         self.begin += length as u64;
         // The last time before the rest is the rest's, too.
         let first = self.times.partition_point(|(at, _)| *at <= self.begin).saturating_sub(1);
@@ -225,7 +226,7 @@ impl State {
                 tail.times.push((at, *ms));
             }
         }
-        tail.bytes.extend_from_slice(news);
+        tail.bytes.push(news);
         self.waits_since.get_or_insert_with(Instant::now);
         Taken::New(news.len())
     }
@@ -375,7 +376,7 @@ mod tests {
         assert_eq!(state.take(stdout, 0, b"abc", &[(0, 10)]), Taken::New(0));
         assert_eq!(state.take(stdout, 2, b"cd", &[(2, 10), (3, 20)]), Taken::New(1));
         assert_eq!(state.take(stdout, 5, b"f", &[]), Taken::Gap);
-        assert_eq!(state.tail(stdout).bytes, b"abcd");
+        assert_eq!(&*state.tail(stdout).bytes, b"abcd");
         assert_eq!(state.tail(stdout).times, [(0, 10), (3, 20)]);
         assert!(!state.end([5, 0, 0]), "a byte is missing");
         assert!(state.end([4, 0, 0]));

@@ -13,6 +13,7 @@ use tokio::sync::{Notify, Semaphore};
 
 use crate::cover::Cover;
 use crate::durable::{Closed, Unsynced};
+use crate::finding::state_of;
 use crate::log::{Key, Log, State, Taken};
 use crate::places::Places;
 use crate::recent::Recent;
@@ -45,8 +46,8 @@ pub(crate) struct Store {
 }
 
 #[derive(Clone)]
-struct Open {
-    log: Arc<Log>,
+pub(crate) struct Open {
+    pub(crate) log: Arc<Log>,
     worker: Arc<str>,
     /// It ends where it is because its worker's host is given up; the worker itself has not said so, and may have the rest.
     is_given_up: bool,
@@ -237,7 +238,7 @@ impl Store {
         from_ends(&open.log)
     }
 
-    fn opened(&self) -> MutexGuard<'_, HashMap<Key, Open>> {
+    pub(crate) fn opened(&self) -> MutexGuard<'_, HashMap<Key, Open>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -331,53 +332,11 @@ impl Store {
         self.agreements.load(Ordering::SeqCst)
     }
 
-    /// The log of an attempt; nothing, where this store has nothing of it.
-    ///
-    /// # Errors
-    /// The place cannot say what it has.
-    pub(crate) async fn find(&self, key: &Key) -> Result<Option<Arc<Log>>, Error> {
-        if let Some(open) = self.opened().get(key) {
-            return Ok(Some(Arc::clone(&open.log)));
-        }
-        if let Some(log) = self.closed().get(key) {
-            return Ok(Some(Arc::clone(log)));
-        }
-        if self.silent().get(key).is_some() {
-            return Ok(Some(Log::new(key.clone(), State::silent())));
-        }
-        let found = self.places.find(key).await?;
-        if found.all.is_empty() {
-            return found.lacks.map_or(Ok(None), Err);
-        }
-        let log = Log::new(key.clone(), state_of(Cover::new(found.all)).await?);
-        if log.state().close == Close::Ended {
-            self.closed().keep(key.clone(), Arc::clone(&log));
-        }
-        Ok(Some(log))
-    }
-
-    /// Looks again which segments a log has, after one was gone.
-    ///
-    /// # Errors
-    /// The place cannot say what it has.
-    pub(crate) async fn look_again(&self, log: &Log) -> Result<(), Error> {
-        let cover = Cover::new(self.places.find(&log.key).await?.all);
-        let mut state = log.state();
-        let is_enough = cover.ends().iter().zip(&state.tails).all(|(end, tail)| *end >= tail.begin);
-        if is_enough {
-            state.cover = cover;
-        } else {
-            drop(state);
-            self.closed().forget(&log.key);
-        }
-        Ok(())
-    }
-
-    fn closed(&self) -> MutexGuard<'_, Recent<Arc<Log>>> {
+    pub(crate) fn closed(&self) -> MutexGuard<'_, Recent<Arc<Log>>> {
         self.closed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn silent(&self) -> MutexGuard<'_, Recent<()>> {
+    pub(crate) fn silent(&self) -> MutexGuard<'_, Recent<()>> {
         self.silent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -399,16 +358,4 @@ impl Store {
 
 fn from_ends(log: &Log) -> Answer {
     Answer::From(ShipFrom { token: log.key.token, offsets: log.state().ends() })
-}
-
-/// A log of which there are these segments.
-async fn state_of(cover: Cover) -> Result<State, Error> {
-    let mut lines = [0; 3];
-    for stream in LogStream::ALL {
-        if let Some(last) = cover.extents(stream).last() {
-            let footer = last.segment.footer().await?.of(stream);
-            lines[stream.index()] = footer.lines_before + footer.lines;
-        }
-    }
-    Ok(State::new(cover, lines))
 }

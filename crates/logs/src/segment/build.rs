@@ -6,6 +6,7 @@
 //! The footer has a sum and a count of lines for each block of 64 KiB of a stream, so that a reader takes blocks out of the middle,
 //! knows that they are as they were written, and finds a line by its number.
 
+use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use tidemill_model::LogStream;
 
@@ -24,7 +25,7 @@ const MAX_TIMES: usize = 20_000;
 pub(crate) struct Part {
     /// The first byte's place in the stream.
     pub(crate) begin: u64,
-    pub(crate) bytes: Vec<u8>,
+    pub(crate) bytes: Bytes,
     /// Ends of lines before it.
     pub(crate) lines_before: u64,
     /// When bytes arrived: an offset of the stream and milliseconds since 1970, sorted.
@@ -64,7 +65,7 @@ impl Footer {
 /// The segment of these parts.
 pub(crate) fn build(parts: &[Part; 3]) -> (Vec<u8>, Footer) {
     let footer = Footer { streams: parts.each_ref().map(footer_of) };
-    let mut object = parts.iter().map(|part| part.bytes.as_slice()).collect::<Vec<_>>().concat();
+    let mut object = parts.iter().map(|part| &*part.bytes).collect::<Vec<_>>().concat();
     let json = serde_json::to_vec(&footer).expect("plain data");
     let length = u32::try_from(json.len()).expect("segments are short");
     let sum = crc32fast::hash(&json);

@@ -128,7 +128,7 @@ impl Segment {
             let of = footer.of(stream);
             parts[stream.index()] = Part {
                 begin: of.begin,
-                bytes: self.read(stream, self.range(stream).clone()).await?.to_vec(),
+                bytes: self.read(stream, self.range(stream).clone()).await?,
                 lines_before: of.lines_before,
                 times: of.times.clone(),
             };
