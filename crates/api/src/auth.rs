@@ -1,10 +1,11 @@
 //! Who calls (API-5); what they may is in [`crate::rights`].
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use axum::http::{HeaderMap, header};
-use tidemill_directory::Key;
-use tidemill_model::Role;
+use tidemill_directory::{Directory, Key};
+use tidemill_model::{Person, PersonName, Role, Timestamp};
 
 use crate::Problem;
 use crate::app::App;
@@ -48,9 +49,18 @@ impl App {
         let shown = headers.get(header::AUTHORIZATION)?.to_str().ok()?.strip_prefix("Bearer ")?.trim();
         let secret = &self.config.operator_key;
         let fits = !secret.is_empty() && is_equal(&hash_of(shown), &hash_of(secret));
-        let operator =
-            || Caller::new(OPERATOR.into(), Role::SuperAdministrator, Arc::default(), Arc::default());
-        fits.then(|| operator().for_user(user_of(headers)))
+        let key = || Key {
+            app: OPERATOR.into(),
+            hash: Arc::default(),
+            role: Role::SuperAdministrator,
+            groups: Arc::default(),
+            accounts: Arc::default(),
+            may: BTreeSet::new(),
+            department: None,
+            defined_at: Timestamp::UNIX_EPOCH,
+        };
+        // Where all is lost, nobody knows who is there: whoever operates says who they are.
+        fits.then(|| Caller::new(Arc::new(key()), Arc::default()).for_user(user_of(headers)))
     }
 
     /// Who shows these credentials.
@@ -66,6 +76,21 @@ impl App {
         self.caller_of(&shown.app, &hash_of(&shown.secret), user).await
     }
 
+    /// The caller in the name of whom the call itself says to have asked for it (API-1): a person of the directory, or anybody
+    /// else of whom the application alone knows.
+    pub(crate) async fn in_the_name_of(&self, caller: Caller, user: &str) -> Result<Caller, Problem> {
+        let directory = self.people().await?;
+        let caller = caller.among(Arc::clone(&directory));
+        let name = PersonName::try_from(user).ok();
+        match name.and_then(|name| directory.people().get(&name)) {
+            Some(_) => {
+                let person = person_of(caller.key(), &directory, user)?;
+                Ok(caller.for_person(person))
+            }
+            None => Ok(caller.for_user(Some(user.into()))),
+        }
+    }
+
     /// Whose key has this name and this hash of its secret.
     pub(crate) async fn caller_of(
         &self,
@@ -78,10 +103,34 @@ impl App {
             Some(key) => key,
             None => self.newest_key(app).await?.filter(fits).ok_or_else(Problem::unauthorized)?,
         };
-        let (app, groups, accounts) =
-            (Arc::clone(&key.app), Arc::clone(&key.groups), Arc::clone(&key.accounts));
-        Ok(Caller::new(app, key.role, groups, accounts).for_user(user))
+        let directory = match user.is_some() || key.department.is_some() {
+            true => self.people().await?,
+            false => Arc::default(),
+        };
+        let caller = Caller::new(Arc::clone(&key), Arc::clone(&directory));
+        match user {
+            Some(user) if !directory.is_empty() => Ok(caller.for_person(person_of(&key, &directory, &user)?)),
+            user => Ok(caller.for_user(user)),
+        }
     }
+}
+
+/// Whom a key speaks for: somebody of the directory who is enabled and, where it belongs to a department, of that.
+fn person_of(key: &Key, directory: &Directory, user: &str) -> Result<Arc<Person>, Problem> {
+    let name = PersonName::try_from(user).ok();
+    let person = name.and_then(|name| directory.people().get(&name)).filter(|person| person.enabled);
+    let is_spoken_for =
+        |person: &&Arc<Person>| key.department.as_ref().is_none_or(|of| person.departments.contains(of));
+    person.filter(is_spoken_for).cloned().ok_or_else(|| {
+        let of = key
+            .department
+            .as_ref()
+            .map_or_else(|| "the directory".to_owned(), |of| format!("department {of}"));
+        Problem::forbidden(format!(
+            "X-User is {user:?}, and nobody of that name is enabled in {of}, for whom key {} may speak",
+            key.app
+        ))
+    })
 }
 
 #[cfg(test)]

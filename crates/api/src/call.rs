@@ -9,13 +9,13 @@ use axum::http::Method;
 use axum::middleware::from_fn;
 use axum::routing::{MethodFilter, on};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
-use tidemill_model::Role;
+use tidemill_model::Permission;
 
 use crate::app::App;
 use crate::layers;
+use crate::needs::{Needs, Reach};
 use crate::parameter::{Asked, Parameter};
 use crate::params::{AT_LEAST, CURSOR, LIMIT};
-use crate::rights::{Needs, Reach};
 use crate::view::{List, Written};
 
 pub(crate) type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
@@ -26,7 +26,7 @@ pub(crate) struct Call {
     pub(crate) method: Method,
     pub(crate) path: &'static str,
     pub(crate) summary: &'static str,
-    /// What the key may at least; without it the call needs none.
+    /// What the caller needs; without it the call needs none.
     pub(crate) needs: Option<Needs>,
     /// What it shows as its right, by the name of the scheme.
     pub(crate) scheme: Option<&'static str>,
@@ -60,17 +60,17 @@ impl Call {
 
     /// Shows what the tables hold about something of a group.
     pub(crate) fn one<T: JsonSchema>(path: &'static str, summary: &'static str) -> Self {
-        Self::get(path, summary).of_group(Role::Viewer).fresh().gives::<T>()
+        Self::get(path, summary).of_group(Permission::View).fresh().gives::<T>()
     }
 
     /// Lists what is of groups, part by part.
     pub(crate) fn list<T: JsonSchema>(path: &'static str, summary: &'static str) -> Self {
-        Self::get(path, summary).of_group(Role::Viewer).page().gives::<List<T>>()
+        Self::get(path, summary).of_group(Permission::View).page().gives::<List<T>>()
     }
 
     /// Lets a user change something of a group; where nothing else is said, the answer says no more than that it is done.
     pub(crate) fn act(path: &'static str, summary: &'static str) -> Self {
-        Self::post(path, summary).of_group(Role::User).gives::<Written>()
+        Self::post(path, summary).of_group(Permission::Operate).gives::<Written>()
     }
 
     /// As [`Call::act`], and takes something away.
@@ -78,30 +78,36 @@ impl Call {
         Self { method: Method::DELETE, ..Self::act(path, summary) }
     }
 
-    fn needs(mut self, role: Role, reach: Reach) -> Self {
-        self.needs = Some(Needs { role, reach });
+    fn needs(mut self, permission: Permission, reach: Reach) -> Self {
+        self.needs = Some(Needs { permission, reach });
         self.scheme = Some("key");
         self
     }
 
-    /// Shows what is of the whole site, to every key of this rank.
-    pub(crate) fn everybody(self, role: Role) -> Self {
-        self.needs(role, Reach::Everybody)
+    /// Shows what is of the whole site, to everybody who may do this.
+    pub(crate) fn everybody(self, permission: Permission) -> Self {
+        self.needs(permission, Reach::Everybody)
     }
 
-    /// About what is of a group, with a key of this rank that reaches it.
-    pub(crate) fn of_group(self, role: Role) -> Self {
-        self.needs(role, Reach::Groups)
+    /// About something of a job or group, which the caller has to reach.
+    pub(crate) fn of_group(self, permission: Permission) -> Self {
+        self.needs(permission, Reach::Groups)
     }
 
-    /// About what the key itself asked for; of others, with a key that is bound to no group.
-    pub(crate) fn own(self, role: Role) -> Self {
-        self.needs(role, Reach::Own)
+    /// About what the caller asked for; of others, for those who are bound to nothing.
+    pub(crate) fn own(self, permission: Permission) -> Self {
+        self.needs(permission, Reach::Own)
     }
 
-    /// About the whole site, with a key of this rank that is bound to no group.
-    pub(crate) fn of_site(self, role: Role) -> Self {
-        self.needs(role, Reach::Site)
+    /// About the whole site, for those who are bound to nothing.
+    pub(crate) fn of_site(self, permission: Permission) -> Self {
+        self.needs(permission, Reach::Site)
+    }
+
+    /// About the same, and what it does is another thing.
+    pub(crate) fn needing(mut self, permission: Permission) -> Self {
+        self.needs = self.needs.map(|needs| Needs { permission, ..needs });
+        self
     }
 
     /// Its key may stand in fields of the call, so the handler looks at it.

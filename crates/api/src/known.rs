@@ -4,14 +4,18 @@
 //! there. Anything else that it does not know is looked for in the tables as well, which show what another
 //! interface has answered for; where they cannot be read, what it does not know is not there (OPS-4).
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use backon::{BackoffBuilder, ExponentialBuilder};
-use tidemill_directory::{Group, Home, Homed, Job, Key, Known};
-use tidemill_model::{Account, GroupId, GroupName, JobId, Rejection, Role, ShardId, Timestamp, UserName};
+use tidemill_directory::{Directory, Group, Home, Homed, Job, Key, Known};
+use tidemill_model::{
+    Account, DepartmentName, GroupId, GroupName, JobId, Permission, Rejection, Role, ShardId, Timestamp,
+    UserName,
+};
 use tidemill_store::rows::{AppKeyRow, GroupRow, JobRow};
-use tidemill_store::{Error, ReadPullTables, ReadTables, Tables};
+use tidemill_store::{Error, ReadAudit, ReadPullTables, ReadTables, Tables};
 
 use crate::Problem;
 use crate::app::{App, shard_in};
@@ -197,6 +201,28 @@ impl App {
         self.group(known, move |row| row.id == i64::from(id.0)).await
     }
 
+    /// A job of the catalogue, where it is known at once.
+    pub(crate) async fn known_job(&self, job: JobId) -> Option<Job> {
+        self.known().await?.job(job)
+    }
+
+    /// People and departments, as they were at most `key_cache_ms` ago.
+    ///
+    /// # Errors
+    /// The journal does not say that, and the tables do not say that there is nobody.
+    pub(crate) async fn people(&self) -> Result<Arc<Directory>, Problem> {
+        if let Some(known) = self.known().await {
+            return Ok(known.directory());
+        }
+        // Rights that follow from people cannot be had from tables; that there is nobody can.
+        self.tables_have_all().await?;
+        if !self.read(|tables| tables.has_directory()).await? {
+            return Ok(Arc::default());
+        }
+        let detail = "who may do what cannot be looked up: the catalogue's journal cannot be followed; try again later";
+        Err(Problem::unavailable("directory_unavailable", detail))
+    }
+
     /// A job of the catalogue: its group, and what else decides who may run it.
     ///
     /// # Errors
@@ -247,19 +273,18 @@ fn group_of(row: GroupRow) -> Result<Group, Problem> {
 }
 
 fn job_of(row: &JobRow) -> Result<Job, Problem> {
-    let definition = definition_of(row)?;
-    Ok(Job {
-        group: definition.group_id,
-        is_scheduled: definition.spec.schedule.is_some(),
-        account: definition.spec.run_as,
-    })
+    definition_of(row).map(|definition| Job::of(&definition))
 }
 
 fn key_of(row: AppKeyRow) -> Result<Key, Problem> {
     let role = serde_json::from_value::<Role>((&*row.role).into()).ok();
     let groups = serde_json::from_str::<Vec<String>>(&row.groups).ok();
     let accounts = serde_json::from_str::<Vec<Account>>(&row.accounts).ok();
-    let (Some(role), Some(groups), Some(accounts)) = (role, groups, accounts) else {
+    let may = serde_json::from_str::<BTreeSet<Permission>>(&row.may).ok();
+    let department = row.department.as_deref().map(DepartmentName::try_from).transpose().ok();
+    let (Some(role), Some(groups), Some(accounts), Some(may), Some(department)) =
+        (role, groups, accounts, may, department)
+    else {
         tracing::error!(app = &*row.app, "the row of an application key has an unknown form");
         return Err(Problem::internal("the application key cannot be read"));
     };
@@ -270,6 +295,8 @@ fn key_of(row: AppKeyRow) -> Result<Key, Problem> {
         role,
         groups: groups.into(),
         accounts: accounts.into(),
+        may,
+        department,
         defined_at,
     })
 }

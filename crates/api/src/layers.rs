@@ -12,10 +12,11 @@ use tokio::sync::OwnedSemaphorePermit;
 use crate::Problem;
 use crate::app::App;
 use crate::auth::{Credentials, user_of};
+use crate::needs::Needs;
 use crate::parameter::Parameter;
 use crate::params::{AT_LEAST, Params, is_text};
 use crate::position::JournalPosition;
-use crate::rights::{Asks, Caller, Needs};
+use crate::rights::{Asks, Caller};
 use crate::standing::Standing;
 use crate::write::idempotency_key;
 

@@ -13,8 +13,8 @@ use tidemill_model::{
 };
 
 use crate::call::Call;
+use crate::needs::Needs;
 use crate::parameter::{Parameter, Rule};
-use crate::rights::Needs;
 use crate::routes::TAG_PATTERN;
 use crate::view::{AuditPlace, DeadLetterPlace};
 use crate::write::KEY_PATTERN;
@@ -25,23 +25,30 @@ const RIGHTS_HEAD: &str = "# What each call needs
 
 Made from the code by `make schemas`.
 
-A key has a rank (`viewer`, `user`, `administrator`, `super_administrator`; each may what those before it may) and is
-bound to groups, or to none and then reaches all. A call needs at least a rank, and that the key reaches:
+Each call needs one permission, of what it is about. Who has it, and of what, docs/rights.md says; in short:
 
-- `group`: the group of what it is about. Lists show what the key reaches. What is of several groups needs all of them.
-- `site`: everything; a key that is bound to groups does not have it, whatever its rank.
-- `own`: what the key asked for itself; what others asked for needs a key that is bound to no group.
-- `everybody`: it shows what is of the whole site, to every key.
+- A role has permissions: a `viewer` `view` and `read_logs`; a `user` also `operate` and `edit`; an `administrator` also
+  `override`, `answer`, `declare_dead` and `administer`; a `super_administrator` also `cold_start` and `manage`.
+- A key has those of its role and those that it `may` besides, within the groups and the department that it is bound to.
+- A person has those of the role: an administrator everywhere, others for jobs that their departments or they own; and
+  what is granted to them or their departments on a job, a group or a business type.
+- A key that calls in the name of a person has what both have.
 
-Within a call that says `group`, what is of no group needs a key that is bound to none: a pool that groups share and
-`probes` without a batch with the rank `administrator`, a freeze of all groups with `super_administrator`, a
-bulk action without a group with `user`. Who decides about a rerun that reaches into several groups needs a key that
-reaches all of them, and of a cold start an unbound `super_administrator`.
+The call reaches:
+
+- `group`: the job or the group of what it is about. Lists show what the caller reaches. What is of several needs all.
+- `site`: everything; who is bound to something does not have it.
+- `own`: what the caller asked for; what others asked for is for those who are bound to nothing.
+- `everybody`: it shows what is of the whole site, to everybody.
+
+What one may not see is answered as what is not there. Within a call that says `group`, what is of no group
+is for those who are bound to nothing: a pool that groups share and `probes` without a batch with `administer`, a freeze
+of all groups with `manage`.
 
 `/api/admin` opens with the operator's secret, too.
 
-| call | rank | reach |
-|---|---|---|
+| call | needs | role | reach |
+|---|---|---|---|
 ";
 
 fn all() -> impl Iterator<Item = Call> {
@@ -54,12 +61,14 @@ fn all() -> impl Iterator<Item = Call> {
 pub fn rights_reference() -> String {
     let mut page = String::from(RIGHTS_HEAD);
     for call in all() {
-        let (role, reach) = match (call.needs, call.scheme) {
-            (Some(Needs { role, reach }), _) => (role.as_str(), reach.as_str()),
-            (None, Some(_)) => ("the attempt's key", "own"),
-            (None, None) => ("no key", ""),
+        let (permission, role, reach) = match (call.needs, call.scheme) {
+            (Some(Needs { permission, reach }), _) => {
+                (permission.as_str(), permission.role().as_str(), reach.as_str())
+            }
+            (None, Some(_)) => ("the attempt's key", "", "own"),
+            (None, None) => ("nothing", "", ""),
         };
-        page.push_str(&format!("| `{} {}` | {role} | {reach} |\n", call.method, call.path));
+        page.push_str(&format!("| `{} {}` | {permission} | {role} | {reach} |\n", call.method, call.path));
     }
     page
 }
@@ -148,10 +157,12 @@ fn operation(call: &Call, generator: &mut SchemaGenerator, problem: &Schema) -> 
     if let Some(scheme) = call.scheme {
         operation["security"] = json!([{scheme: []}]);
     }
-    if let Some(Needs { role, reach }) = call.needs {
-        let description = format!("Needs at least the role {role}. {}", reach.sentence());
+    if let Some(Needs { permission, reach }) = call.needs {
+        let (word, role) = (permission.as_str(), permission.role().as_str());
+        let description = format!("Needs {word}, which a {role} has. {}", reach.sentence());
         operation["description"] = json!(description);
-        operation["x-role"] = json!(role.as_str());
+        operation["x-permission"] = json!(word);
+        operation["x-role"] = json!(role);
         operation["x-reach"] = json!(reach.as_str());
     }
     operation

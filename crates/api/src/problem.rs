@@ -7,7 +7,9 @@ use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::Serialize;
 use tidemill_cluster::SubmitError;
-use tidemill_model::{FieldError, Rejection};
+use tidemill_model::{FieldError, RefusalReason, Rejection};
+
+use crate::refusals::Refused;
 
 /// The code where the database of the read tables does not answer.
 pub(crate) const TABLES_UNAVAILABLE: &str = "tables_unavailable";
@@ -31,6 +33,9 @@ pub struct Problem {
     /// When to try again, seconds; also in the header `Retry-After`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_after_s: Option<u64>,
+    /// The thing is there, and not for the caller, who is told nothing of that; the audit list is.
+    #[serde(skip)]
+    pub(crate) is_foreign: bool,
 }
 
 impl Problem {
@@ -44,6 +49,7 @@ impl Problem {
             code,
             errors: Vec::new(),
             retry_after_s: None,
+            is_foreign: false,
         }
     }
 
@@ -66,6 +72,11 @@ impl Problem {
     /// The caller is known and may not.
     pub fn forbidden(detail: impl Into<Box<str>>) -> Self {
         Self::new(StatusCode::FORBIDDEN, "forbidden", detail)
+    }
+
+    /// There is such a thing, which the caller may not see: the answer is the same.
+    pub(crate) fn foreign(self) -> Self {
+        Self { is_foreign: true, ..self }
     }
 
     /// The caller is not known.
@@ -114,6 +125,9 @@ impl Problem {
 
     fn respond(&self, body: impl IntoResponse) -> Response {
         let mut response = (self.status(), body).into_response();
+        if self.is_foreign {
+            response.extensions_mut().insert(Refused(RefusalReason::Forbidden));
+        }
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         if let Some(seconds) = self.retry_after_s {

@@ -11,13 +11,16 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tidemill_journal::now;
-use tidemill_model::{Answer, Command, PulledGrant, Rejection, ShardId, TaskCommand, Timestamp, UserName};
+use tidemill_model::{
+    Answer, Command, Permission, PulledGrant, Rejection, ShardId, TaskCommand, Timestamp, UserName,
+};
 use tidemill_store::hints::{Hint, Life, Place};
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::Problem;
 use crate::app::App;
-use crate::known::HomeGroup;
+use crate::known::{HomeGroup, homeless};
+use crate::object::Object;
 use crate::rights::{Caller, Right};
 use crate::standing::Standing;
 use crate::write::{Done, Write};
@@ -63,11 +66,19 @@ enum Seen {
     },
 }
 
+/// To pull for a user; whoever may not see the user's group is told that there is no such user.
+fn right(caller: &Caller, user: &UserName, home: &HomeGroup) -> Result<Right, Problem> {
+    if !caller.reaches(&home.group) {
+        return Err(homeless(user).foreign());
+    }
+    caller.may(Permission::Operate, &Object::new("user", user, Arc::clone(&home.group)))
+}
+
 impl<'a> Puller<'a> {
     /// Finds the user's home group, which the caller's key has to reach.
     pub(crate) async fn new(app: &'a App, caller: &Caller, user: UserName) -> Result<Self, Problem> {
         let home = app.home_of(&user).await?;
-        let right = caller.for_group(&home.group)?;
+        let right = right(caller, &user, &home)?;
         Ok(Self { app, caller: caller.clone(), right, user, home })
     }
 
@@ -86,7 +97,7 @@ impl<'a> Puller<'a> {
             let left = |now: Instant| deadline.saturating_duration_since(now);
             if standing.look().await? {
                 self.caller = standing.caller().clone();
-                self.right = self.caller.for_group(&self.home.group)?;
+                self.right = right(&self.caller, &self.user, &self.home)?;
             }
             let (until, next_at) = match self.look().await {
                 Ok(Seen::Grant(grant)) => return Ok(Pulled::Grant(grant)),
@@ -195,7 +206,7 @@ impl<'a> Puller<'a> {
         }
         let moving = Rejection::UserMoving { user: self.user.to_string() };
         let home = self.app.home_of(&self.user).await?;
-        self.right = self.caller.for_group(&home.group)?;
+        self.right = right(&self.caller, &self.user, &home)?;
         if home.moving || home.shard == self.home.shard {
             // It is on its way: the catalogue knows it, its shard not yet, or no more.
             return Err(moving.into());

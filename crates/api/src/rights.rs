@@ -1,68 +1,20 @@
-//! What a key may: its rank, and how far it reaches.
+//! What a caller may: what its key may and, where it calls in the name of a person, what that person may, too.
 //!
-//! Every call declares what it needs ([`Needs`]), and that is looked at before its handler is reached. A handler that
-//! writes needs a [`Right`] besides, which a [`Caller`] gives for a group or for the site and for nothing else; so no
-//! handler can forget to ask. `docs/reference/rights.md` is made from what the calls declare.
+//! Every call declares what it needs ([`crate::needs::Needs`]), and that is looked at before its handler is reached. A handler that
+//! writes needs a [`Right`] besides, which a [`Caller`] gives for an [`Object`] or for the site and for nothing else; so no
+//! handler can forget to ask. Whoever may not see an object is told what those are told who name one that is not there.
+//! `docs/reference/rights.md` is made from what the calls declare.
 
 use std::sync::{Arc, OnceLock};
 
-use tidemill_model::{Account, Actor, RequestId, Role, Token};
+use tidemill_directory::{Directory, Key};
+use tidemill_model::{Account, Actor, Grant, GrantOn, Permission, Person, RequestId, Token};
+use tidemill_store::{Reach as Seen, Within};
 
 use crate::Problem;
+use crate::object::Object;
+use crate::person::{Acting, gives, owners};
 use crate::secret::fingerprint;
-
-/// How far a key has to reach for a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reach {
-    /// It shows what belongs to the whole site, to every key.
-    Everybody,
-    /// The group of what it is about; lists show what the key reaches.
-    Groups,
-    /// What the key itself asked for, else the whole site.
-    Own,
-    /// The whole site: the key is bound to no group.
-    Site,
-}
-
-impl Reach {
-    /// The word of the document and of the reference.
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Reach::Everybody => "everybody",
-            Reach::Groups => "group",
-            Reach::Own => "own",
-            Reach::Site => "site",
-        }
-    }
-
-    /// For people.
-    pub(crate) fn sentence(self) -> &'static str {
-        match self {
-            Reach::Everybody => "It is of the whole site, and every key sees it.",
-            Reach::Groups => "A key that is bound to groups has it for what is of those.",
-            Reach::Own => "A key that is bound to groups has it for what it asked for itself.",
-            Reach::Site => "A key that is bound to groups does not have it.",
-        }
-    }
-}
-
-/// What a call needs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Needs {
-    pub(crate) role: Role,
-    pub(crate) reach: Reach,
-}
-
-impl Needs {
-    /// Whether the key may make the call at all. For which groups is for the handler, which knows what it is about.
-    pub(crate) fn check(self, caller: &Caller) -> Result<(), Problem> {
-        caller.has_role(self.role)?;
-        match self.reach {
-            Reach::Site => caller.reaches_all(),
-            Reach::Everybody | Reach::Groups | Reach::Own => Ok(()),
-        }
-    }
-}
 
 /// What a request asks for that has an id of the caller's own (API-4), as a fingerprint. Clones share the body, which comes
 /// after its head.
@@ -90,17 +42,16 @@ impl Asks {
     }
 }
 
-/// Who calls: a key that is good.
+/// Who calls: a key that is good, in the name of a person or not.
 #[derive(Debug, Clone)]
 pub(crate) struct Caller {
-    app: Arc<str>,
-    role: Role,
-    /// The groups that it is bound to; empty: all.
-    groups: Arc<[String]>,
-    /// DSP-2: the accounts that jobs may run as which it applies.
-    accounts: Arc<[Account]>,
+    key: Arc<Key>,
+    /// People and departments, where rights follow from them.
+    directory: Arc<Directory>,
     /// The person, as the application names them.
     user: Option<Arc<str>>,
+    /// The same, where the directory has anybody.
+    person: Option<Arc<Person>>,
     asks: Option<Asks>,
 }
 
@@ -133,13 +84,24 @@ impl Right {
 }
 
 impl Caller {
-    pub(crate) fn new(app: Arc<str>, role: Role, groups: Arc<[String]>, accounts: Arc<[Account]>) -> Self {
-        Self { app, role, groups, accounts, user: None, asks: None }
+    pub(crate) fn new(key: Arc<Key>, directory: Arc<Directory>) -> Self {
+        Self { key, directory, user: None, person: None, asks: None }
     }
 
-    /// In the name of this person.
+    /// In the name of this person, whom the directory does not have to know: it has nobody.
     pub(crate) fn for_user(self, user: Option<Arc<str>>) -> Self {
         Self { user, ..self }
+    }
+
+    /// In the name of this person of the directory.
+    pub(crate) fn for_person(self, person: Arc<Person>) -> Self {
+        let user = Some(person.name.as_str().into());
+        Self { user, person: Some(person), ..self }
+    }
+
+    /// Among these people.
+    pub(crate) fn among(self, directory: Arc<Directory>) -> Self {
+        Self { directory, ..self }
     }
 
     /// For a request that asks for this.
@@ -152,14 +114,14 @@ impl Caller {
     }
 
     pub(crate) fn app(&self) -> &Arc<str> {
-        &self.app
+        &self.key.app
     }
 
     /// As the tables name who requested something: application, or application/person.
     pub(crate) fn name(&self) -> String {
         match &self.user {
-            Some(user) => format!("{}/{user}", self.app),
-            None => self.app.to_string(),
+            Some(user) => format!("{}/{user}", self.app()),
+            None => self.app().to_string(),
         }
     }
 
@@ -168,111 +130,242 @@ impl Caller {
         self.user.clone()
     }
 
-    /// Its rank.
-    pub(crate) fn role(&self) -> Role {
-        self.role
+    /// The person, where the directory knows them.
+    pub(crate) fn person(&self) -> Option<&Arc<Person>> {
+        self.person.as_ref()
     }
 
-    /// The groups that it is bound to; empty: all.
-    pub(crate) fn groups(&self) -> &[String] {
-        &self.groups
+    fn acting(&self) -> Option<Acting<'_>> {
+        let person = self.person.as_deref()?;
+        Some(Acting { person, directory: &self.directory })
     }
 
-    /// DSP-2: the accounts that jobs may run as which it applies.
+    pub(crate) fn key(&self) -> &Key {
+        &self.key
+    }
+
+    /// The accounts that it may let jobs run as (DSP-2).
     pub(crate) fn accounts(&self) -> &[Account] {
-        &self.accounts
+        &self.key.accounts
     }
 
-    /// Whether it is bound to no group.
+    /// Whether it reaches everything: neither its key nor its person is bound to something.
     pub(crate) fn is_of_site(&self) -> bool {
-        self.groups.is_empty()
+        self.key.groups.is_empty()
+            && self.key.department.is_none()
+            && self.acting().is_none_or(Acting::is_of_site)
     }
 
     /// Whether it may manage keys: then it may see their hashes.
     pub(crate) fn manages_keys(&self) -> bool {
-        self.role == Role::SuperAdministrator && self.is_of_site()
+        self.for_site(Permission::Manage).is_ok()
     }
 
     /// DSP-2: whether it may say what a job does that runs as this account.
     pub(crate) fn may_run_as(&self, account: &Account) -> bool {
-        self.manages_keys() || self.accounts.contains(account)
+        self.manages_keys() || self.accounts().contains(account)
     }
 
-    /// Whether the key reaches the group at all.
+    /// What it may see in lists; `None`: everything.
+    pub(crate) fn seen(&self) -> Option<Seen> {
+        self.reach_for(Permission::View)
+    }
+
+    /// With what it may do this; `None`: with everything. That it may do it at all is for [`Caller::to_act`] to say.
+    pub(crate) fn reach_for(&self, needed: Permission) -> Option<Seen> {
+        let of_groups = || Within { groups: self.key.groups.to_vec(), ..Within::default() };
+        let groups = (!self.key.groups.is_empty()).then(of_groups);
+        let of_department = |of| Within { owners: owners(&self.directory, of), ..Within::default() };
+        let department = self.key.department.as_ref().map(of_department);
+        let person = self.acting().filter(|acting| !acting.is_of_site()).map(|acting| acting.within(needed));
+        let all: Vec<Within> = [groups, department, person].into_iter().flatten().collect();
+        (!all.is_empty()).then_some(Seen(all))
+    }
+
+    /// Whether it is bound to nothing but groups: then the group of an object says whether it sees it.
+    pub(crate) fn is_bound_to_groups_alone(&self) -> bool {
+        self.key.department.is_none() && self.acting().is_none_or(Acting::is_of_site)
+    }
+
+    /// Whether it sees the object at all.
+    pub(crate) fn sees(&self, object: &Object) -> bool {
+        self.allows(Permission::View, object)
+    }
+
+    /// Whether it sees what is of the group alone: workers, pull tasks, freezes.
     pub(crate) fn reaches(&self, group: &str) -> bool {
-        self.is_of_site() || self.groups.iter().any(|bound| bound == group)
+        self.sees(&Object::group_called(group))
     }
 
-    pub(crate) fn may_read(&self, group: &str) -> Result<(), Problem> {
-        if self.reaches(group) {
+    fn allows(&self, needed: Permission, object: &Object) -> bool {
+        let of_group =
+            self.key.groups.is_empty() || self.key.groups.iter().any(|group| *group == *object.group());
+        let of_department = self
+            .key
+            .department
+            .as_ref()
+            .is_none_or(|of| object.job().is_some_and(|job| self.directory.is_of(&job.owner, of)));
+        let by_key = self.key_has(needed) && of_group && of_department;
+        by_key && self.acting().is_none_or(|acting| acting.may(needed, object))
+    }
+
+    fn key_has(&self, needed: Permission) -> bool {
+        self.key.role.has(needed) || self.key.may.contains(&needed)
+    }
+
+    /// Whether it has this for anything.
+    pub(crate) fn has(&self, needed: Permission) -> Result<(), Problem> {
+        let word = needed.as_str();
+        let role = needed.role();
+        if !self.key_has(needed) {
+            let detail =
+                format!("key {} is a {}; this needs {word}, which a {role} has", self.app(), self.key.role);
+            return Err(Problem::forbidden(detail));
+        }
+        let Some(acting) = self.acting() else { return Ok(()) };
+        if acting.person.role.has(needed) || acting.grants().any(|grant| gives(grant, needed)) {
             return Ok(());
         }
-        Err(Problem::forbidden(format!("{}; it does not reach group {group}", self.bound())))
+        let (name, has) = (&acting.person.name, acting.person.role);
+        Err(Problem::forbidden(format!("{name} is a {has}; this needs {word}, which a {role} has")))
+    }
+
+    /// To do this with the object.
+    ///
+    /// # Errors
+    /// It does not see it, and is told that there is no such thing; or it sees it, and may not do that.
+    pub(crate) fn may(&self, needed: Permission, object: &Object) -> Result<Right, Problem> {
+        if !self.sees(object) {
+            return Err(object.missing().foreign());
+        }
+        if self.allows(needed, object) {
+            return Ok(self.right());
+        }
+        self.has(needed)?;
+        let who = self
+            .person
+            .as_ref()
+            .map_or_else(|| format!("key {}", self.app()), |person| person.name.to_string());
+        let detail = format!("{who} may see {}; this needs {} on it, too", object.name(), needed.as_str());
+        Err(Problem::forbidden(detail))
+    }
+
+    /// To do this with all of these.
+    pub(crate) fn may_all<'o>(
+        &self,
+        needed: Permission,
+        objects: impl IntoIterator<Item = &'o Object>,
+    ) -> Result<Right, Problem> {
+        self.has(needed)?;
+        objects.into_iter().try_for_each(|object| self.may(needed, object).map(drop))?;
+        Ok(self.right())
+    }
+
+    /// To do what is of no object, or of all.
+    pub(crate) fn for_site(&self, needed: Permission) -> Result<Right, Problem> {
+        self.has(needed)?;
+        self.reaches_all()?;
+        match self.acting().filter(|acting| !acting.person.role.has(needed)) {
+            None => Ok(self.right()),
+            // What is granted is on something.
+            Some(acting) => {
+                let (name, has, word) = (&acting.person.name, acting.person.role, needed.as_str());
+                Err(Problem::forbidden(format!(
+                    "{name} is a {has}; this needs {word} on the whole site, which a {} has",
+                    needed.role()
+                )))
+            }
+        }
+    }
+
+    /// To do this with what is of this group; nothing: of every group.
+    pub(crate) fn for_group_or_site(
+        &self,
+        group: Option<&str>,
+        in_group: Permission,
+        in_all: Permission,
+    ) -> Result<Right, Problem> {
+        match group {
+            Some(group) => self.may(in_group, &Object::group_called(group)),
+            None => self.for_site(in_all),
+        }
+    }
+
+    /// To do this with all that [`Caller::reach_for`] has.
+    pub(crate) fn to_act(&self, needed: Permission) -> Result<Right, Problem> {
+        self.has(needed)?;
+        Ok(self.right())
+    }
+
+    /// To operate what it asked for itself, or is about to, for which it was or is looked up whether it may.
+    pub(crate) fn to_act_on_own(&self) -> Result<Right, Problem> {
+        self.has(Permission::Operate)?;
+        Ok(self.right())
+    }
+
+    /// To define jobs in groups that it reaches; which, the catalogue decides, which knows their owners (JOB-5).
+    pub(crate) fn to_define(&self) -> Result<Right, Problem> {
+        self.has(Permission::Edit)?;
+        Ok(self.right())
+    }
+
+    /// Whether it may define jobs in this group, whoever owns them.
+    pub(crate) fn defines_in(&self, group: &str) -> bool {
+        self.key.groups.is_empty() || self.key.groups.iter().any(|bound| bound == group)
     }
 
     /// Whether it reaches what is of no group, or of all.
     pub(crate) fn reaches_all(&self) -> Result<(), Problem> {
-        if self.is_of_site() {
-            return Ok(());
+        match self.bound() {
+            None => Ok(()),
+            Some(bound) => Err(Problem::forbidden(format!(
+                "{bound}; this concerns the whole site, and needs a caller that is bound to nothing"
+            ))),
         }
-        let detail = format!(
-            "{}; this concerns the whole site, and needs a key that is bound to no group",
-            self.bound()
-        );
-        Err(Problem::forbidden(detail))
     }
 
-    fn bound(&self) -> String {
-        format!("key {} is bound to {}", self.app, self.groups.join(", "))
+    /// To what it is bound, in short; nothing: it reaches everything.
+    pub(crate) fn bound_to(&self) -> Option<String> {
+        let key = &self.key;
+        let groups = (!key.groups.is_empty()).then(|| key.groups.join(", "));
+        let department = key.department.as_ref().map(|of| format!("department {of}"));
+        let acting = self.acting().filter(|acting| !acting.is_of_site());
+        let person = acting.map(|acting| {
+            let departments = acting.person.departments.iter().map(|of| format!("department {of}"));
+            let on = acting.grants().map(|grant| match &grant.on {
+                GrantOn::Job(name) => format!("job {name}"),
+                GrantOn::Group(group) => format!("group {group}"),
+                GrantOn::BusinessType(of) => format!("business type {of}"),
+            });
+            let own = format!("{} alone", acting.person.name);
+            let all: Vec<String> = departments.chain(on).collect();
+            if all.is_empty() { own } else { all.join(", ") }
+        });
+        let all: Vec<String> = [groups, department, person].into_iter().flatten().collect();
+        (!all.is_empty()).then(|| all.join(", and of "))
     }
 
-    fn has_role(&self, needed: Role) -> Result<(), Problem> {
-        if self.role >= needed {
-            return Ok(());
+    /// What is granted to the person and to departments of theirs.
+    pub(crate) fn grants(&self) -> Vec<Grant> {
+        self.acting().into_iter().flat_map(Acting::grants).cloned().collect()
+    }
+
+    /// To what it is bound, if to something.
+    fn bound(&self) -> Option<String> {
+        let key = &self.key;
+        if !key.groups.is_empty() {
+            return Some(format!("key {} is bound to {}", key.app, key.groups.join(", ")));
         }
-        Err(Problem::forbidden(format!("key {} is a {}; this needs a {needed}", self.app, self.role)))
-    }
-
-    /// To submit to the group and act on its jobs, batches and workers.
-    pub(crate) fn for_group(&self, group: &str) -> Result<Right, Problem> {
-        self.for_groups([group])
-    }
-
-    /// To act on all of these groups together.
-    pub(crate) fn for_groups<'g>(&self, groups: impl IntoIterator<Item = &'g str>) -> Result<Right, Problem> {
-        self.has_role(Role::User)?;
-        groups.into_iter().try_for_each(|group| self.may_read(group))?;
-        Ok(self.right())
-    }
-
-    /// To act on what is of no group, or of all, with at least this rank.
-    pub(crate) fn for_site(&self, needed: Role) -> Result<Right, Problem> {
-        self.has_role(needed.max(Role::User))?;
-        self.reaches_all()?;
-        Ok(self.right())
-    }
-
-    /// To act on what is of this group; nothing: of every group, with at least this rank.
-    pub(crate) fn for_group_or_site(&self, group: Option<&str>, needed: Role) -> Result<Right, Problem> {
-        group.map_or_else(|| self.for_site(needed), |group| self.for_group(group))
+        if let Some(department) = &key.department {
+            return Some(format!("key {} is bound to department {department}", key.app));
+        }
+        let acting = self.acting().filter(|acting| !acting.is_of_site())?;
+        let (name, role) = (&acting.person.name, acting.person.role);
+        Some(format!("{name} is a {role}, of the own departments"))
     }
 
     fn right(&self) -> Right {
-        let actor = Actor { app: Arc::clone(&self.app), user: self.user.clone() };
+        let actor = Actor { app: Arc::clone(self.app()), user: self.user.clone() };
         Right { actor, asks: self.asks.clone() }
-    }
-
-    /// The group that a list is about: as asked for, or the only one that the key reaches. `None`: all.
-    pub(crate) fn listed_group(&self, asked: Option<String>) -> Result<Option<String>, Problem> {
-        match (asked, &self.groups[..]) {
-            (Some(group), _) => self.may_read(&group).map(|()| Some(group)),
-            (None, []) => Ok(None),
-            (None, [group]) => Ok(Some(group.clone())),
-            (None, groups) => {
-                let rule =
-                    format!("must name one of the groups that this key is bound to: {}", groups.join(", "));
-                Err(Problem::field("group", "", rule))
-            }
-        }
     }
 }

@@ -12,9 +12,11 @@ use futures_util::{Stream, StreamExt};
 use crate::Problem;
 use crate::app::App;
 use crate::auth::Credentials;
+use crate::object::Object;
 use crate::rights::Caller;
 use crate::secret::hash_of;
 use crate::turns::Turn;
+use tidemill_model::Permission;
 
 /// So long an answer goes on where neither the log nor the tables say whether the key is good.
 const UNREAD: Duration = Duration::from_secs(30);
@@ -82,15 +84,26 @@ impl Standing {
         }
     }
 
-    /// The body of an answer about a group, which breaks off once the caller may not read it any more. `open` is its
+    /// Whether the caller may still read the logs of this, as it is now.
+    ///
+    /// # Errors
+    /// The key is not good any more, it may not, or that could not be found out for too long.
+    pub(crate) async fn still_reads_logs(&mut self, object: &mut Object) -> Result<(), Problem> {
+        if self.look().await? {
+            self.app.again(object).await?;
+        }
+        self.caller.may(Permission::ReadLogs, object).map(drop)
+    }
+
+    /// The body of an answer with a log of this, which breaks off once the caller may not read it any more. `open` is its
     /// place among such answers.
-    pub(crate) fn while_may_read<S, E>(self, group: String, open: Turn, chunks: S) -> Body
+    pub(crate) fn while_may_read<S, E>(self, object: Object, open: Turn, chunks: S) -> Body
     where
         S: Stream<Item = Result<Bytes, E>> + Send + Unpin + 'static,
         E: Into<BoxError> + Send + 'static,
     {
         let lost: Lost = Box::pin(self.lost());
-        let following = Following { standing: self, group, lost, _open: open, chunks };
+        let following = Following { standing: self, object, lost, _open: open, chunks };
         Body::from_stream(try_unfold(following, Following::next))
     }
 }
@@ -99,7 +112,7 @@ type Lost = Pin<Box<dyn Future<Output = Problem> + Send>>;
 
 struct Following<S> {
     standing: Standing,
-    group: String,
+    object: Object,
     lost: Lost,
     chunks: S,
     _open: Turn,
@@ -117,8 +130,7 @@ where
             problem = &mut self.lost => return Err(problem.detail.to_string().into()),
         };
         let Some(chunk) = chunk.transpose().map_err(Into::into)? else { return Ok(None) };
-        let standing = &mut self.standing;
-        let may = standing.look().await.and_then(|_| standing.caller.may_read(&self.group));
+        let may = self.standing.still_reads_logs(&mut self.object).await;
         may.map_err(|problem| problem.detail.to_string())?;
         Ok(Some((chunk, self)))
     }

@@ -94,6 +94,16 @@ impl Directory {
         self.people.values().filter(move |person| person.departments.contains(department))
     }
 
+    /// Whether who owns a job is of this department, or is it.
+    #[must_use]
+    pub fn is_of(&self, owner: &str, department: &DepartmentName) -> bool {
+        match self.resolve(owner) {
+            Owner::Department(owner) => owner.name == *department,
+            Owner::Person(person) => person.departments.contains(department),
+            Owner::Nobody => false,
+        }
+    }
+
     /// The department that a job with this owner is of: the owner itself, or the owner's first one.
     #[must_use]
     pub fn department_of(&self, owner: &str) -> Option<&DepartmentName> {

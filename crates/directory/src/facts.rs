@@ -1,11 +1,11 @@
 //! The fold of the catalogue's journal, as far as it is needed. Pure: what it says follows from the events alone.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use tidemill_model::{
-    Account, CatalogueEvent, Envelope, Event, GroupId, GroupName, JobDefinition, JobEvent, JobId, Role,
-    ShardId, Timestamp, UserName,
+    Account, CatalogueEvent, DepartmentName, Envelope, Event, GroupId, GroupName, JobDefinition, JobEvent,
+    JobId, Permission, Role, ShardId, Timestamp, UserName,
 };
 
 use crate::directory::Directory;
@@ -24,6 +24,10 @@ pub struct Key {
     pub groups: Arc<[String]>,
     /// DSP-2: the accounts that jobs may run as which it applies.
     pub accounts: Arc<[Account]>,
+    /// What it may beside what the role gives.
+    pub may: BTreeSet<Permission>,
+    /// The department that it belongs to, and whose jobs alone it reaches.
+    pub department: Option<DepartmentName>,
     /// When it was defined last.
     pub defined_at: Timestamp,
 }
@@ -46,10 +50,31 @@ pub struct Group {
 pub struct Job {
     /// The number of its group.
     pub group: GroupId,
+    /// Its name in the group.
+    pub name: Arc<str>,
+    /// Who owns it; empty: nobody.
+    pub owner: Arc<str>,
+    /// Its classification; empty: none.
+    pub business_type: Arc<str>,
     /// Whether it has a schedule.
     pub is_scheduled: bool,
     /// DSP-2: the account that it runs as.
     pub account: Option<Account>,
+}
+
+impl Job {
+    /// What is kept of this definition.
+    #[must_use]
+    pub fn of(definition: &JobDefinition) -> Self {
+        Self {
+            group: definition.group_id,
+            name: definition.spec.name.as_str().into(),
+            owner: definition.spec.owner.as_str().into(),
+            business_type: definition.spec.business_type.as_str().into(),
+            is_scheduled: definition.spec.schedule.is_some(),
+            account: definition.spec.run_as.clone(),
+        }
+    }
 }
 
 /// What the catalogue's journal says up to a record.
@@ -103,7 +128,7 @@ impl Facts {
                 let (id, worker_key) = (*group, worker_key.as_str().into());
                 self.groups.insert(id, Group { id, name: name.clone(), shard: *shard, worker_key });
             }
-            CatalogueEvent::KeyDefined { app, hash, role, groups, run_as } => {
+            CatalogueEvent::KeyDefined { app, hash, role, groups, run_as, may, department } => {
                 let app: Arc<str> = app.as_str().into();
                 let key = Key {
                     app: Arc::clone(&app),
@@ -111,6 +136,8 @@ impl Facts {
                     role: *role,
                     groups: groups.iter().map(|group| group.as_str().to_owned()).collect(),
                     accounts: run_as.iter().cloned().collect(),
+                    may: may.clone(),
+                    department: department.clone(),
                     defined_at: now,
                 };
                 self.keys.insert(app, Arc::new(key));
@@ -150,12 +177,7 @@ impl Facts {
     }
 
     fn define(&mut self, definition: &JobDefinition) {
-        let job = Job {
-            group: definition.group_id,
-            is_scheduled: definition.spec.schedule.is_some(),
-            account: definition.spec.run_as.clone(),
-        };
-        self.jobs.insert(definition.id, job);
+        self.jobs.insert(definition.id, Job::of(definition));
     }
 
     /// A key that is good.

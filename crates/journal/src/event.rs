@@ -148,17 +148,14 @@ fn caused(json: &mut Vec<u8>, cause: Option<&Cause>) {
 
 /// What may be published of an event.
 fn public(event: &Event) -> Cow<'_, Event> {
-    if let Event::Catalogue(CatalogueEvent::KeyDefined { app, role, groups, run_as, .. }) = event {
-        let (app, role, groups, run_as) = (app.clone(), *role, groups.clone(), run_as.clone());
-        return Cow::Owned(Event::Catalogue(CatalogueEvent::KeyDefined {
-            app,
-            hash: String::new(),
-            role,
-            groups,
-            run_as,
-        }));
+    let mut shown = Cow::Borrowed(event);
+    if let Event::Catalogue(CatalogueEvent::KeyDefined { hash, .. }) = event
+        && !hash.is_empty()
+        && let Event::Catalogue(CatalogueEvent::KeyDefined { hash, .. }) = shown.to_mut()
+    {
+        hash.clear();
     }
-    Cow::Borrowed(event)
+    shown
 }
 
 /// Where the fields of an event lie in its JSON, `{"batch":{"finished":{…}}}`.

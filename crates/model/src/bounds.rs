@@ -171,6 +171,12 @@ pub const MAIL_BYTES: usize = 254;
 pub const PHONE_PATTERN: &str = r"^\+[1-9][0-9]{4,14}$";
 /// The full name of a person, the title of a department, characters.
 pub const PERSON_TEXT_CHARS: usize = 200;
+/// A job by its names, `group/name`, bytes.
+pub const JOB_PATH_BYTES: usize = 512;
+/// A business type that grants can be on, characters.
+pub const BUSINESS_NAME_CHARS: usize = 200;
+/// Grants of one person or department.
+pub const GRANTS: usize = 64;
 /// Departments of one person.
 pub const PERSON_DEPARTMENTS: usize = 16;
 /// Days of a turn of a rota.

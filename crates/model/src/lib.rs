@@ -35,6 +35,7 @@ mod moved;
 mod name;
 mod output;
 mod parent_list;
+mod permission;
 mod pools;
 mod pull;
 mod rejection;
@@ -117,6 +118,7 @@ pub use output::{
     is_newer,
 };
 pub use parent_list::{LISTED_PARENTS, parents_bytes};
+pub use permission::{Grant, GrantOn, Permission};
 pub use pools::{PermitReport, Pool, PoolHolder, PoolSpec, PoolUse, Rate};
 pub use pull::{
     Executor, Field, FieldType, LastCompleted, Ledger, MovedOccurrence, MovedTask, NextDue, OccurrenceLedger,

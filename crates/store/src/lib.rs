@@ -62,7 +62,7 @@ pub use port::{
 };
 pub use read::{
     AttemptFilter, AuditFilter, BatchFilter, DeadLetterFilter, JobFilter, PullGrantFilter, PullTaskFilter,
-    ReadAudit, ReadPullTables, ReadTables, RerunFilter, WorkerFilter,
+    Reach, ReadAudit, ReadPullTables, ReadTables, RerunFilter, Within, WorkerFilter,
 };
 pub use rebuilding::{RebuildInProgress, RebuildRight};
 pub use reference::reference;

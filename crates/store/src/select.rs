@@ -13,6 +13,14 @@ pub enum Filter {
     AtLeast(&'static str, Value),
     /// Less than this.
     Below(&'static str, Value),
+    /// One of these.
+    In(&'static str, Vec<Value>),
+    /// In that column of that table of the same generation, in a row that these hold for.
+    Listed(&'static str, &'static Table, &'static str, Vec<Filter>),
+    /// One of these holds.
+    Any(Vec<Filter>),
+    /// All of these hold.
+    All(Vec<Filter>),
     /// No row of that table of the same generation has, in the first column of each pair, what this one has in the second.
     Unnamed(&'static Table, &'static [(&'static str, &'static str)]),
 }

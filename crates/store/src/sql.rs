@@ -166,19 +166,51 @@ pub(crate) fn delete(
 }
 
 fn conditions(generation: u32, table: &Table, filters: &[Filter], values: &mut Vec<Value>) -> Vec<String> {
-    let condition = |filter: &Filter| {
-        let (column, operator, value) = match filter {
-            Filter::Equal(column, Value::Null) => return format!("{column} IS NULL"),
-            Filter::Unnamed(other, pairs) => return unnamed(generation, table, other, pairs),
-            Filter::Equal(column, value) => (column, "=", value),
-            Filter::Unequal(column, value) => (column, "<>", value),
-            Filter::AtLeast(column, value) => (column, ">=", value),
-            Filter::Below(column, value) => (column, "<", value),
-        };
-        values.push(value.clone());
-        format!("{column} {operator} ?")
+    filters.iter().map(|filter| condition(generation, table, filter, values)).collect()
+}
+
+fn condition(generation: u32, table: &Table, filter: &Filter, values: &mut Vec<Value>) -> String {
+    let (column, operator, value) = match filter {
+        Filter::Equal(column, Value::Null) => return format!("{column} IS NULL"),
+        Filter::Unnamed(other, pairs) => return unnamed(generation, table, other, pairs),
+        Filter::In(_, all) if all.is_empty() => return NOTHING.to_owned(),
+        Filter::In(column, all) => {
+            values.extend_from_slice(all);
+            return format!("{column} IN ({})", vec!["?"; all.len()].join(","));
+        }
+        Filter::Listed(column, other, theirs, filters) => {
+            let filters = together(conditions(generation, other, filters, values), " AND ", EVERYTHING);
+            let other = table_name(generation, other);
+            return format!("{column} IN (SELECT {theirs} FROM {other} WHERE {filters})");
+        }
+        Filter::Any(filters) => {
+            let mut any = conditions(generation, table, filters, values);
+            any.retain(|condition| condition != NOTHING);
+            return together(any, " OR ", NOTHING);
+        }
+        Filter::All(filters) => {
+            return together(conditions(generation, table, filters, values), " AND ", EVERYTHING);
+        }
+        Filter::Equal(column, value) => (column, "=", value),
+        Filter::Unequal(column, value) => (column, "<>", value),
+        Filter::AtLeast(column, value) => (column, ">=", value),
+        Filter::Below(column, value) => (column, "<", value),
     };
-    filters.iter().map(condition).collect()
+    values.push(value.clone());
+    format!("{column} {operator} ?")
+}
+
+/// What holds for no row, and for every one.
+const NOTHING: &str = "1=0";
+const EVERYTHING: &str = "1=1";
+
+/// `none`: what it is where there are no conditions.
+fn together(conditions: Vec<String>, operator: &str, none: &str) -> String {
+    match &conditions[..] {
+        [] => none.to_owned(),
+        [one] => one.clone(),
+        several => format!("({})", several.join(operator)),
+    }
 }
 
 fn unnamed(generation: u32, table: &Table, other: &Table, pairs: &[(&str, &str)]) -> String {

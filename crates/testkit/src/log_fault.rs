@@ -160,7 +160,16 @@ impl World {
         let (hash, role, groups, run_as) = ("0f".repeat(32), KeyRole::Viewer, Vec::new(), BTreeSet::new());
         self.stats.add("log_fault", "fold");
         let (app, first_only) = (DOOMED.to_owned(), false);
-        self.ask_catalogue(CatalogueCommand::DefineKey { app, hash, role, groups, run_as, first_only });
+        self.ask_catalogue(CatalogueCommand::DefineKey {
+            app,
+            hash,
+            role,
+            groups,
+            run_as,
+            may: BTreeSet::new(),
+            department: None,
+            first_only,
+        });
         let revoke = CatalogueCommand::RevokeKey { app: DOOMED.to_owned() };
         self.ask_later(ShardId::CATALOGUE, revoke, 2_000);
         LogFault::Fold { partition: ShardId::CATALOGUE.partition(self.plan.partitions) }

@@ -15,6 +15,7 @@ use super::event_id::EventId;
 use crate::Problem;
 use crate::app::App;
 use crate::log_stores::Kept;
+use crate::object::Object;
 use crate::standing::Standing;
 use crate::turns::Turn;
 use crate::view::batch_state;
@@ -113,7 +114,7 @@ pub(crate) struct Tail {
     app: Arc<App>,
     standing: Standing,
     batch: BatchId,
-    group: String,
+    object: Object,
     /// Only this stream.
     stream: Option<LogStream>,
     at: At,
@@ -129,14 +130,14 @@ pub(crate) struct Tail {
 }
 
 impl Tail {
-    /// Of a batch of this group. `open` is its place among answers that go on.
+    /// Of a batch. `open` is its place among answers that go on.
     ///
     /// # Errors
     /// There is no store that could be asked.
     pub(crate) async fn begin(
         app: Arc<App>,
         standing: Standing,
-        (batch, group): (BatchId, String),
+        (batch, object): (BatchId, Object),
         (from, stream): (TailFrom, Option<LogStream>),
         open: Turn,
     ) -> Result<Self, Problem> {
@@ -145,7 +146,7 @@ impl Tail {
             app,
             standing,
             batch,
-            group,
+            object,
             stream,
             at: At::Over,
             ready: VecDeque::new(),
@@ -198,8 +199,7 @@ impl Tail {
 
     /// Looks at the rights again now and then.
     async fn look(&mut self) -> Option<()> {
-        let looked = self.standing.look().await;
-        let may = looked.and_then(|_| self.standing.caller().may_read(&self.group));
+        let may = self.standing.still_reads_logs(&mut self.object).await;
         may.inspect_err(|problem| {
             let app = self.standing.caller().app();
             tracing::info!(%app, "a tail of key {app} ends: {}", problem.detail);
@@ -230,7 +230,6 @@ impl Tail {
             Ok(found) => found,
             Err(problem) => return self.later(&problem).await,
         };
-        self.group = batch.group_name.to_string();
         let is_later = |row: &AttemptRow| row.attempt.cast_unsigned() > number;
         match attempts.into_iter().find(is_later) {
             Some(row) => match AttemptLog::of(&self.app, &row).await {

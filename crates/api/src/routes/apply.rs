@@ -4,16 +4,18 @@ use axum::Json;
 use axum::http::StatusCode;
 use schemars::JsonSchema;
 use serde::Serialize;
-use tidemill_model::{GroupName, JobId, JobSpec, Level};
+use tidemill_model::{FieldError, JobId, JobSpec, Level, Permission};
 use tidemill_store::rows::JobRow;
 use tidemill_store::{JobFilter, ReadTables, Tables};
 
 use crate::Problem;
 use crate::body::LargeBody;
 use crate::job_types::{self, Named};
+use crate::object::Object;
 use crate::parameter::Asked;
 use crate::params::Params;
 use crate::propagation;
+use crate::rights::Caller;
 use crate::spec::spec_of;
 use crate::view::{Answered, Settled, definition_of, for_each_row};
 
@@ -31,9 +33,12 @@ pub(super) async fn apply(by: Writer, params: Params, LargeBody(body): LargeBody
     let dry_run = params.flag(DRY_RUN)?;
     let request = apply_body::read(&body, &by.app.config.default_zone)?;
     drop(body);
-    let groups = request.jobs.iter().map(|job| &job.group).chain(&request.prune);
-    let groups: BTreeSet<&str> = groups.map(GroupName::as_str).collect();
-    let right = by.caller.for_groups(groups)?;
+    let right = by.caller.to_define()?;
+    check_groups(&by.caller, &request.jobs)?;
+    for group in &request.prune {
+        // What is not in the file goes, whoever owns it.
+        by.caller.may(Permission::Edit, &Object::group_called(group.as_str()))?;
+    }
     let unserved = job_types::check(&by.app, &types_of(&request.jobs), request.allow_unknown_type).await?;
     let write = by.write(right)?;
     if request.jobs.iter().any(|job| !job.limits.is_empty()) {
@@ -53,6 +58,16 @@ pub(super) async fn apply(by: Writer, params: Params, LargeBody(body): LargeBody
     }
     applied.warnings.extend(unserved);
     Ok((applied.late.status(), Json(applied)))
+}
+
+/// Whoever may not reach a group is told what those are told who name none.
+fn check_groups(caller: &Caller, jobs: &[JobSpec]) -> Result<(), Problem> {
+    let jobs = jobs.iter().enumerate().filter(|(_, job)| !caller.defines_in(job.group.as_str()));
+    let error = |(index, job): (usize, &JobSpec)| {
+        FieldError::new(format!("jobs[{index}].group"), &job.group, "there is no such group")
+    };
+    let errors: Vec<FieldError> = jobs.map(error).collect();
+    if errors.is_empty() { Ok(()) } else { Err(Problem::fields(errors).foreign()) }
 }
 
 /// The type of each job, with its place.
@@ -75,8 +90,13 @@ pub(crate) struct Exported {
 
 /// The definitions of the catalogue that have names.
 pub(super) async fn export(by: Reader, params: Params) -> Answered<Exported> {
-    let group = by.caller.listed_group(params.get(GROUP)?)?;
-    let rows = by.app.read(move |tables| named_jobs(tables, group)).await?;
+    let filter = JobFilter {
+        group: params.get(GROUP)?,
+        submitted: Some(false),
+        reach: by.caller.seen(),
+        ..JobFilter::default()
+    };
+    let rows = by.app.read(move |tables| named_jobs(tables, &filter)).await?;
     let definitions: Vec<_> =
         rows.iter().map(|row| Ok((definition_of(row)?, row.enabled))).collect::<Result<_, Problem>>()?;
     let mut names: Names = rows.iter().map(name).collect();
@@ -96,10 +116,9 @@ fn name(row: &JobRow) -> (i64, (String, String)) {
     (row.id, (row.group_name.to_string(), row.name.to_string()))
 }
 
-fn named_jobs(tables: &dyn Tables, group: Option<String>) -> Result<Vec<JobRow>, tidemill_store::Error> {
-    let filter = JobFilter { group, submitted: Some(false), ..JobFilter::default() };
+fn named_jobs(tables: &dyn Tables, filter: &JobFilter) -> Result<Vec<JobRow>, tidemill_store::Error> {
     let mut rows = Vec::new();
-    for_each_row(|request| tables.jobs(&filter, request), |row| rows.push(row))?;
+    for_each_row(|request| tables.jobs(filter, request), |row| rows.push(row))?;
     rows.retain(|row: &JobRow| !row.unnamed);
     Ok(rows)
 }

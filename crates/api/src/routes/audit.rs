@@ -8,16 +8,17 @@ use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use axum::{BoxError, Extension, Json};
 use futures_util::stream::try_unfold;
-use tidemill_model::{EventKind, Role, Timestamp};
+use tidemill_model::{EventKind, Permission, Timestamp};
 use tidemill_store::rows::AuditRow;
 use tidemill_store::{AuditFilter, ReadAudit};
 
 use super::requests::Reader;
 use crate::Problem;
 use crate::app::App;
+use crate::needs::{Needs, Reach};
 use crate::parameter::{Asked, Rule};
 use crate::params::Params;
-use crate::rights::{Caller, Needs, Reach};
+use crate::rights::Caller;
 use crate::standing::Standing;
 use crate::turns::Turn;
 use crate::view::{Answered, AuditPlace, AuditView, List};
@@ -25,7 +26,7 @@ use crate::view::{Answered, AuditPlace, AuditView, List};
 /// Rows of an export that are in memory at once; a row has 16 KiB and what names it, at most.
 const PART: usize = 200;
 /// What a key needs for the list.
-pub(super) const NEEDS: Role = Role::Administrator;
+pub(super) const NEEDS: Permission = Permission::Administer;
 
 pub(super) const APP: Asked<String> = Asked::text("app", "Asked for with this application's key.");
 pub(super) const PERSON: Asked<String> =
@@ -50,7 +51,8 @@ fn filter(params: &Params, caller: &Caller) -> Result<AuditFilter, Problem> {
         person: params.get(PERSON)?,
         kind,
         object: params.get(OBJECT)?,
-        group: caller.listed_group(params.get(GROUP)?)?,
+        group: params.get(GROUP)?,
+        reach: caller.seen(),
         since: params.get(SINCE)?.map(Timestamp::as_millisecond),
         until: params.get(UNTIL)?.map(Timestamp::as_millisecond),
     })
@@ -65,23 +67,13 @@ pub(super) async fn list(by: Reader, params: Params) -> Answered<List<AuditView>
 pub(super) async fn get(by: Reader, Path(text): Path<String>) -> Answered<AuditView> {
     let place = place("id", &text)?;
     let row = by.app.read(move |tables| tables.audited(&place.key())).await?;
-    let row = row.ok_or_else(|| Problem::unknown("row of the audit list", &text))?;
-    may_read(&by.caller, Some(&row.group_name))?;
-    Ok(Json(row.into()))
+    let row = row.filter(|row| by.caller.seen().is_none() || by.caller.reaches(&row.group_name));
+    Ok(Json(row.ok_or_else(|| Problem::unknown("row of the audit list", &text))?.into()))
 }
 
 fn place(field: &str, text: &str) -> Result<AuditPlace, Problem> {
     let rule = "must be the id of a row of the audit list, as in 1772359200007:0:17:0";
     text.parse().map_err(|()| Problem::field(field, text, rule))
-}
-
-/// Whether the caller may see rows of this group; of none: of all. What is of no group is the site's.
-fn may_read(caller: &Caller, group: Option<&str>) -> Result<(), Problem> {
-    Needs { role: NEEDS, reach: Reach::Groups }.check(caller)?;
-    match group.filter(|group| !group.is_empty()) {
-        Some(group) => caller.may_read(group),
-        None => caller.reaches_all(),
-    }
 }
 
 /// The list, the oldest first, a line of JSON for each row: as long as it takes, in parts.
@@ -91,7 +83,6 @@ pub(super) async fn export(
     params: Params,
 ) -> Result<Response, Problem> {
     let filter = filter(&params, standing.caller())?;
-    may_read(standing.caller(), filter.group.as_deref())?;
     let after = params.get(AFTER)?.map(|text| place("after", &text)).transpose()?;
     let open = app.streams.take(standing.caller().app()).await?;
     let mut export = Export { app, standing, filter, after, _open: open };
@@ -123,7 +114,9 @@ impl Export {
     /// The next part, for who may still see it.
     async fn next(&mut self) -> Result<Bytes, Problem> {
         self.standing.look().await?;
-        may_read(self.standing.caller(), self.filter.group.as_deref())?;
+        let caller = self.standing.caller();
+        Needs { permission: NEEDS, reach: Reach::Groups }.check(caller)?;
+        self.filter.reach = caller.seen();
         self.part().await
     }
 

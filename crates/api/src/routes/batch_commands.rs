@@ -4,7 +4,8 @@ use axum::extract::Path;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tidemill_model::{
-    BatchCommand, BatchId, JobId, Level, OverriddenResult, RecordedBatch, ShardId, Timestamp, Token, bounds,
+    BatchCommand, BatchId, JobId, Level, OverriddenResult, Permission, RecordedBatch, ShardId, Timestamp,
+    Token, bounds,
 };
 
 use super::batches::batch_row;
@@ -34,7 +35,7 @@ pub(super) async fn kill(by: Writer, Path(text): Path<String>, Body(body): Body)
         let rule = format!("must have at most {} characters", bounds::KILL_REASON_CHARS);
         return Err(Problem::field("reason", reason, rule));
     }
-    let (batch, shard, right) = by.batch(&text).await?;
+    let (batch, shard, right) = by.batch(&text, Permission::Operate).await?;
     let command = BatchCommand::Kill { batch, reason };
     by.written(right, shard, command).await
 }
@@ -52,7 +53,7 @@ pub(crate) struct VouchRequest {
 
 /// A person says that nothing of an attempt runs any more: its worker is lost, or was asked to end it (EXE-12).
 pub(super) async fn vouch(by: Writer, Path(text): Path<String>, Body(body): Body) -> Answered<Written> {
-    let (batch, shard, right) = by.batch(&text).await?;
+    let (batch, shard, right) = by.batch(&text, Permission::DeclareDead).await?;
     let VouchRequest { attempt, reason } = parse(body)?;
     level::allows(&by.app, Level::new(3)).await?;
     by.written(right, shard, BatchCommand::VouchEnded { batch, token: Token(attempt), reason }).await
@@ -71,7 +72,7 @@ pub(crate) struct AdoptRequest {
 
 /// A person lets an attempt of a lost life of the log be that of a batch of its logical time (EXE-10).
 pub(super) async fn adopt(by: Writer, Path(text): Path<String>, Body(body): Body) -> Answered<Written> {
-    let (batch, shard, right) = by.batch(&text).await?;
+    let (batch, shard, right) = by.batch(&text, Permission::DeclareDead).await?;
     let AdoptRequest { attempt, reason } = parse(body)?;
     level::allows(&by.app, Level::new(3)).await?;
     by.written(right, shard, BatchCommand::Adopt { batch, token: Token(attempt), reason }).await
@@ -91,7 +92,7 @@ pub(crate) struct OverrideResultRequest {
 
 /// Says how a batch ended (BYD-16); what runs of it is ended first.
 pub(super) async fn mark(by: Writer, Path(text): Path<String>, Body(body): Body) -> Answered<Written> {
-    let (batch, shard, right) = by.batch(&text).await?;
+    let (batch, shard, right) = by.batch(&text, Permission::Operate).await?;
     let OverrideResultRequest { result, reason } = parse(body)?;
     let known = serde_json::from_value(serde_json::Value::from(result.as_str()));
     let result = known.map_err(|_| Problem::field("result", result, "must be success, failed or skipped"))?;
@@ -131,11 +132,11 @@ async fn identity(app: &App, batch: BatchId) -> Result<(JobId, Timestamp, Record
 }
 
 pub(super) async fn rerun(by: Writer, Path(text): Path<String>) -> Answered<Generated> {
-    let (batch, shard, right) = by.batch(&text).await?;
+    let (batch, shard, right) = by.batch(&text, Permission::Operate).await?;
     let (job, logical_time, recorded) = identity(&by.app, batch).await?;
     let moved = moved_to(&by.app, job, shard).await?;
     let right = match &moved {
-        Some(place) => by.caller.for_groups([&*place.group])?,
+        Some(place) => by.caller.may(Permission::Operate, &place.object(&by.app, &by.caller, job).await?)?,
         None => right,
     };
     check_parameters(&by.app, &by.caller, job, &recorded.parameters).await?;

@@ -4,16 +4,19 @@ use axum::Json;
 use axum::extract::Path;
 use axum::http::StatusCode;
 use schemars::JsonSchema;
-use tidemill_model::{BatchId, BatchState, JobId, LiveAnswer, LiveQuery, ShardId, Timestamp, Why};
+use tidemill_model::{
+    BatchId, BatchState, Condition, JobId, LiveAnswer, LiveQuery, Permission, ShardId, Timestamp, Why,
+};
 use tidemill_store::rows::BatchRow;
 use tidemill_store::{AttemptFilter, BatchFilter, PageRequest, ReadTables, Tables};
 
 use super::requests::Reader;
 use crate::app::App;
+use crate::object::Object;
 use crate::parameter::{Asked, Rule};
 use crate::params::{Params, id};
 use crate::ports::{Moment, PastError};
-use crate::rights::Caller;
+use crate::rights::{Caller, Right};
 use crate::view::{
     Answered, AttemptView, BatchDetail, BatchView, DependencyView, ExternalDependencyView, List, OutputView,
     OverrideView, QualityView, ReturnView, UserCodeView, batch_result, batch_state, name_of,
@@ -66,7 +69,8 @@ pub(crate) enum AsOf {
 pub(super) async fn list(by: Reader, params: Params) -> Answered<List<BatchView>> {
     let filter = BatchFilter {
         job: params.get(JOB)?.map(|JobId(job)| job),
-        group: by.caller.listed_group(params.get(GROUP)?)?,
+        group: params.get(GROUP)?,
+        reach: by.caller.seen(),
         state: params.get(STATE)?.and_then(|text| state_number(&text)),
         result: params.get(RESULT)?,
         blocked: params.flag(BLOCKED)?,
@@ -105,11 +109,21 @@ pub(super) async fn assignment_returns(by: Reader, Path(text): Path<String>) -> 
     Ok(Json(List::all(returned)))
 }
 
-/// The row of a batch that the caller may read.
-pub(super) async fn readable(app: &App, caller: &Caller, text: &str) -> Result<BatchRow, Problem> {
+/// The row of a batch with which the caller may do this.
+pub(super) async fn allowed(
+    app: &App,
+    caller: &Caller,
+    text: &str,
+    needed: Permission,
+) -> Result<BatchRow, Problem> {
     let row = batch_row(app, id("batch", text)?).await?;
-    caller.may_read(&row.group_name)?;
+    caller.may(needed, &app.object_of_batch(caller, &row).await?)?;
     Ok(row)
+}
+
+/// The row of a batch that the caller may see.
+pub(super) async fn readable(app: &App, caller: &Caller, text: &str) -> Result<BatchRow, Problem> {
+    allowed(app, caller, text, Permission::View).await
 }
 
 pub(super) async fn batch_row(app: &App, batch: BatchId) -> Result<BatchRow, Problem> {
@@ -151,22 +165,40 @@ fn detail(tables: &dyn Tables, row: BatchRow) -> Result<BatchDetail, tidemill_st
     })
 }
 
+/// Says of what blocks a batch no more than by which parent, which the job's definition names: what blocks that in turn may be of
+/// others.
+async fn only_parent(app: &App, blocked: &mut Condition) -> Result<(), Problem> {
+    let (Some(parent), Some(time)) = (blocked.job, blocked.logical_time) else { return Ok(()) };
+    let name = app.read(move |tables| name_of(tables, parent.0)).await?;
+    let name = name.unwrap_or_else(|| format!("job {parent}"));
+    blocked.message = format!("blocked by a failed parent: {name} of {time}");
+    Ok(())
+}
+
 /// Every condition that keeps a batch from running, as its owner knows them now (DEP-8), or as it would have said at
 /// a moment of the past (DSP-1).
 pub(super) async fn why(by: Reader, Path(text): Path<String>, params: Params) -> Answered<Why> {
     let batch: BatchId = id("batch", &text)?;
-    let (shard, ()) = shard_of_batch(&by.app, batch, |group| by.caller.may_read(group)).await?;
-    if let Some(as_of) = params.get(AS_OF)? {
-        return why_then(&by.app, by.caller.app(), batch, shard, &as_of).await.map(Json);
+    let (shard, _) = shard_of_batch(&by.app, &by.caller, batch, Permission::View).await?;
+    let mut why = match params.get(AS_OF)? {
+        Some(as_of) => why_then(&by.app, by.caller.app(), batch, shard, &as_of).await?,
+        None => why_now(&by, batch, shard).await?,
+    };
+    if let Some(blocked) = why.blocked.as_mut().filter(|_| !by.caller.is_of_site()) {
+        only_parent(&by.app, blocked).await?;
     }
+    Ok(Json(why))
+}
+
+async fn why_now(by: &Reader, batch: BatchId, shard: ShardId) -> Result<Why, Problem> {
     match by.app.ask(shard, LiveQuery::Why { batch }).await {
         Ok(LiveAnswer::Why(mut why)) => {
-            super::pools::tell_holders(&by.app, &mut why.conditions).await;
-            Ok(Json(why))
+            super::pools::tell_holders(&by.app, &by.caller, &mut why.conditions).await;
+            Ok(why)
         }
         // The owner keeps finished batches for a while only; the tables keep all.
-        Ok(_) => finished(batch_row(&by.app, batch).await?).map(Json),
-        Err(problem) => finished(batch_row(&by.app, batch).await?).map(Json).map_err(|_| problem),
+        Ok(_) => finished(batch_row(&by.app, batch).await?),
+        Err(problem) => finished(batch_row(&by.app, batch).await?).map_err(|_| problem),
     }
 }
 
@@ -243,13 +275,19 @@ fn finished(row: BatchRow) -> Result<Why, Problem> {
 }
 
 /// The shard that decides a batch, and what the check of its group gives.
-pub(super) async fn shard_of_batch<T>(
+pub(super) async fn shard_of_batch(
     app: &App,
+    caller: &Caller,
     batch: BatchId,
-    check: impl FnOnce(&str) -> Result<T, Problem>,
-) -> Result<(ShardId, T), Problem> {
+    needed: Permission,
+) -> Result<(ShardId, Right), Problem> {
     let unknown = || Problem::unknown("batch", batch);
     let group = app.group_of_shard(batch.shard()).await?.filter(|_| batch.0 > 0).ok_or_else(unknown)?;
-    let checked = check(group.name.as_str())?;
-    Ok((group.shard, checked))
+    let object = Object::new("batch", batch, group.name.as_str());
+    let object = match caller.is_bound_to_groups_alone() {
+        true => object,
+        // Whose it is, its job says.
+        false => app.object_of_batch(caller, &batch_row(app, batch).await?).await?,
+    };
+    Ok((group.shard, caller.may(needed, &object)?))
 }

@@ -102,8 +102,7 @@ pub(super) async fn begin(by: Writer, Body(body): Body) -> Result<Response, Prob
         return Err(Problem::field("reason", request.reason, rule));
     }
     if action == BulkAction::Clear && !by.caller.is_of_site() {
-        let rule = "clear reaches on into other groups, which a key that is bound to groups approves once it is planned; \
-                    clear single batches";
+        let rule = "clear reaches on into what the caller may not reach, who approves it once it is planned; clear single batches";
         return Err(Problem::field("action", "clear", rule));
     }
     let (right, items) = matches(&by.app, &by.caller, action, (&request.filter, request.limit)).await?;
@@ -174,8 +173,8 @@ pub(super) async fn items(
 
 async fn shown(app: &App, caller: &Caller, bulk: BulkId) -> Result<BulkView, Problem> {
     let row = app.find("bulk operation", bulk, |tables, bulk| tables.bulk_operation(bulk.0)).await?;
-    if *row.requested_by != *caller.name() {
-        caller.reaches_all()?;
+    if *row.requested_by != *caller.name() && !caller.is_of_site() {
+        return Err(Problem::unknown("bulk operation", bulk).foreign());
     }
     Ok(BulkView::from(row))
 }

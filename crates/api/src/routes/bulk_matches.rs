@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tidemill_model::{BatchResult, BatchState, BulkAction, MAX_BULK_ITEMS, Role, Timestamp};
+use tidemill_model::{BatchResult, BatchState, BulkAction, MAX_BULK_ITEMS, Permission, Timestamp};
 use tidemill_store::rows::{BatchRow, JobRow};
-use tidemill_store::{BatchFilter, JobFilter, PageRequest, ReadTables, Tables};
+use tidemill_store::{BatchFilter, JobFilter, PageRequest, Reach, ReadTables, Tables};
 
 use crate::Problem;
 use crate::app::App;
@@ -60,14 +60,14 @@ pub(super) async fn matches(
     action: BulkAction,
     (filter, limit): (&BulkFilter, usize),
 ) -> Result<(Right, Vec<BulkMatch>), Problem> {
-    let mut filter = filter.clone();
-    filter.group = caller.listed_group(filter.group)?;
-    let right = caller.for_group_or_site(filter.group.as_deref(), Role::User)?;
+    let filter = filter.clone();
+    let needed = if action.is_of_jobs() { Permission::Edit } else { Permission::Operate };
+    let (right, reach) = (caller.to_act(needed)?, caller.reach_for(needed));
     let most = limit.min(action.most());
     let found = app
         .read(move |tables| match action.is_of_jobs() {
-            true => jobs(tables, &filter, action),
-            false => batches(tables, &filter, action),
+            true => jobs(tables, (&filter, reach), action),
+            false => batches(tables, (&filter, reach), action),
         })
         .await?;
     let rule = match found {
@@ -91,7 +91,7 @@ enum Found {
 
 fn jobs(
     tables: &dyn Tables,
-    filter: &BulkFilter,
+    (filter, reach): (&BulkFilter, Option<Reach>),
     action: BulkAction,
 ) -> Result<Found, tidemill_store::Error> {
     let wanted = JobFilter {
@@ -100,6 +100,7 @@ fn jobs(
         job_type: filter.job_type.clone(),
         enabled: Some(action == BulkAction::Disable),
         submitted: Some(false),
+        reach,
     };
     let mut items = Vec::new();
     let mut request = PageRequest::first(PAGE);
@@ -122,7 +123,7 @@ fn jobs(
 
 fn batches(
     tables: &dyn Tables,
-    filter: &BulkFilter,
+    (filter, reach): (&BulkFilter, Option<Reach>),
     action: BulkAction,
 ) -> Result<Found, tidemill_store::Error> {
     // What has finished cannot be ended, and what has not cannot be run once more.
@@ -143,6 +144,7 @@ fn batches(
             result: filter.result.map(|result| result.as_str().to_owned()),
             blocked: false,
             triggered_by: None,
+            reach: reach.clone(),
             from: filter.from.map(Timestamp::as_millisecond),
             to: filter.to.map(Timestamp::as_millisecond),
         };

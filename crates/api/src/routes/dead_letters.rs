@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::Path;
 use axum::http::StatusCode;
 use tidemill_log::Payload;
-use tidemill_model::{Command, CommandRecord, JobCommand, JobId, Role, ShardId, seal_parts};
+use tidemill_model::{Command, CommandRecord, JobCommand, JobId, Permission, ShardId, seal_parts};
 use tidemill_store::rows::DeadLetterRow;
 use tidemill_store::{DeadLetterFilter, ReadTables};
 
@@ -43,7 +43,7 @@ pub(super) async fn get(by: Reader, Path(text): Path<String>) -> Answered<DeadLe
 
 /// Sends the command again as a new one, in the name of the caller; or lets the job go on whose timer was suspended.
 pub(super) async fn redrive(by: Writer, Path(text): Path<String>) -> Answered<Redriven> {
-    let right = by.caller.for_site(Role::SuperAdministrator)?;
+    let right = by.caller.for_site(Permission::Manage)?;
     let row = letter(&by.app, &text).await?;
     if !row.is_open {
         return Err(refused(closed(&row)));

@@ -7,7 +7,7 @@ use axum::Json;
 use axum::extract::Path;
 use schemars::JsonSchema;
 use serde::Serialize;
-use tidemill_model::{Answer, CalendarSpec, CatalogueCommand, Concerned, Role, ShardId, TemplateSpec};
+use tidemill_model::{Answer, CalendarSpec, CatalogueCommand, Concerned, Permission, ShardId, TemplateSpec};
 use tidemill_store::{ReadPullTables, ReadTables};
 
 use super::requests::{Reader, Writer};
@@ -112,13 +112,13 @@ pub(super) async fn define_calendar(by: Writer, Body(body): Body) -> Settled<Def
     let calendar = CalendarSpec::from_value(body).map_err(|error| Problem::fields(vec![error]))?;
     let name = calendar.name.clone();
     let command = CatalogueCommand::DefineCalendar { calendar: Box::new(calendar) };
-    let right = by.caller.for_site(Role::Administrator)?;
+    let right = by.caller.for_site(Permission::Administer)?;
     by.define(right, name.clone(), command, Concerned::Calendar(name)).await
 }
 
 /// Removes a calendar; refused, with their names, while jobs use it.
 pub(super) async fn remove_calendar(by: Writer, Path(name): Path<String>) -> Answered<Written> {
-    let right = by.caller.for_site(Role::Administrator)?;
+    let right = by.caller.for_site(Permission::Administer)?;
     by.remove(right, &name, |name| CatalogueCommand::DeleteCalendar { name }).await
 }
 
@@ -134,7 +134,7 @@ pub(super) async fn template(by: Reader, Path(name): Path<String>) -> Answered<T
 
 pub(super) async fn define_template(by: Writer, Body(body): Body) -> Settled<Defined> {
     let template = TemplateSpec::from_value(body).map_err(|error| Problem::fields(vec![error]))?;
-    let right = by.caller.for_site(Role::Administrator)?;
+    let right = by.caller.for_site(Permission::Administer)?;
     by.define(
         right,
         template.name.clone(),
@@ -145,6 +145,6 @@ pub(super) async fn define_template(by: Writer, Body(body): Body) -> Settled<Def
 }
 
 pub(super) async fn remove_template(by: Writer, Path(name): Path<String>) -> Answered<Written> {
-    let right = by.caller.for_site(Role::Administrator)?;
+    let right = by.caller.for_site(Permission::Administer)?;
     by.remove(right, &name, |name| CatalogueCommand::DeleteTemplate { name }).await
 }

@@ -11,7 +11,7 @@ use axum::extract::Path;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde_json::Value;
 use tidemill_model::{
-    ApplyPlan, GroupName, JobChangeKind, JobDefinition, JobName, JobSpec, Level, PlannedChange,
+    ApplyPlan, GroupName, JobChangeKind, JobDefinition, JobName, JobSpec, Level, Permission, PlannedChange,
 };
 use tidemill_store::rows::JobRow;
 
@@ -25,6 +25,7 @@ use crate::Problem;
 use crate::app::App;
 use crate::body::Body;
 use crate::job_types;
+use crate::object::Object;
 use crate::params::id;
 use crate::propagation;
 use crate::spec::spec_of;
@@ -88,7 +89,7 @@ fn named(row: &JobRow) -> Result<JobDefinition, Problem> {
 /// Gives the job this definition, if its tag is still the one that `If-Match` shows.
 pub(super) async fn put(by: Writer, Path(text): Path<String>, Body(body): Body) -> Tagged<Applied> {
     let row = job_row(&by.app, id("job", &text)?).await?;
-    let right = by.caller.for_group(&row.group_name)?;
+    let right = by.caller.may(Permission::Edit, &Object::of_row(&row))?;
     let shown = shown(&by.headers)?;
     let (job, unserved) = read(&by.app, &row, body).await?;
     let write = by.write(right)?;

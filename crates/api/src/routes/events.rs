@@ -129,6 +129,11 @@ async fn reached(app: &App, caller: &Caller) -> Result<Option<Vec<ShardId>>, Pro
     if caller.is_of_site() {
         return Ok(None);
     }
+    if !caller.is_bound_to_groups_alone() {
+        let detail = "the feed shows whole groups, and this caller reaches jobs of some departments; list batches, or ask with a key \
+                      that is bound to groups";
+        return Err(Problem::forbidden(detail));
+    }
     let groups = app.known_groups().await?;
     let reached = groups.iter().filter(|group| caller.reaches(group.name.as_str()));
     Ok(Some(reached.map(|group| group.shard).collect()))

@@ -7,8 +7,8 @@ use axum::extract::{Path, State};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tidemill_model::{
-    BatchCommand, BatchId, CatalogueCommand, ObservationCommand, Role, ShardId, ThirdPartyReport, Waiver,
-    bounds,
+    BatchCommand, BatchId, CatalogueCommand, ObservationCommand, Permission, ShardId, ThirdPartyReport,
+    Waiver, bounds,
 };
 use tidemill_store::ReadTables;
 
@@ -37,7 +37,7 @@ pub(crate) struct OverrideRequest {
 
 /// Lets a batch run without some of its unmet conditions (DEP-7).
 pub(super) async fn waive(by: Writer, Path(text): Path<String>, Body(body): Body) -> Answered<Written> {
-    let (batch, shard, right) = by.batch(&text).await?;
+    let (batch, shard, right) = by.batch(&text, Permission::Override).await?;
     let OverrideRequest { what, reason } = parse(body)?;
     let rule = "must be \"all\", \"quality\", {\"path\": …}, {\"third_party\": …} or \
                 {\"parent\": {\"job\": …, \"logical_time\": …}}";
@@ -60,7 +60,7 @@ pub(crate) struct QualityRequest {
 
 /// The quality service's call back (DQ-2).
 pub(super) async fn quality(by: Writer, Path(text): Path<String>, Body(body): Body) -> Answered<Written> {
-    let (batch, shard, right) = by.batch(&text).await?;
+    let (batch, shard, right) = by.batch(&text, Permission::Answer).await?;
     let QualityRequest { allowed, reason } = parse(body)?;
     let command = BatchCommand::AnswerQuality { batch, allowed, reason };
     by.written(right, shard, command).await
@@ -68,7 +68,7 @@ pub(super) async fn quality(by: Writer, Path(text): Path<String>, Body(body): Bo
 
 /// A third party says that something is ready, or is so no longer (DEP-2).
 pub(super) async fn report(by: Writer, Body(body): Body) -> Answered<Written> {
-    let right = by.caller.for_site(Role::User)?;
+    let right = by.caller.for_site(Permission::Answer)?;
     let report: ThirdPartyReport = parse(body)?;
     let command = CatalogueCommand::ReportThirdParty(report);
     by.written(right, ShardId::CATALOGUE, command).await
@@ -94,8 +94,8 @@ pub(super) async fn probe_now(by: Writer, Body(body): Body) -> Answered<Written>
     let ProbeRequest { batch } = parse(body)?;
     let batch = batch.map(BatchId);
     let (shard, right) = match batch {
-        Some(batch) => by.shard_of(batch).await?,
-        None => (ShardId::CATALOGUE, by.caller.for_site(Role::Administrator)?),
+        Some(batch) => by.shard_of(batch, Permission::Operate).await?,
+        None => (ShardId::CATALOGUE, by.caller.for_site(Permission::Administer)?),
     };
     by.written(right, shard, ObservationCommand::ProbeNow { batch }).await
 }

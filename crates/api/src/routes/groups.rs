@@ -4,8 +4,9 @@ use axum::Json;
 use axum::extract::Path;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 use tidemill_model::{
-    Answer, CatalogueCommand, Concerned, GroupName, GroupSettings, Level, LiveAnswer, LiveQuery, Role,
+    Answer, CatalogueCommand, Concerned, GroupName, GroupSettings, Level, LiveAnswer, LiveQuery, Permission,
     ShardId, Timestamp, Token, WorkerCommand, WorkerId, WorkerPresent, bounds,
 };
 use tidemill_store::rows::WorkerRow;
@@ -16,6 +17,7 @@ use super::requests::{Reader, Writer};
 use crate::Problem;
 use crate::app::{App, shard_in};
 use crate::body::{Body, parse};
+use crate::object::Object;
 use crate::parameter::Asked;
 use crate::params::Params;
 use crate::propagation::{self, Late};
@@ -30,8 +32,8 @@ pub(super) const STATE: Asked<String> = Asked::word(
 );
 
 pub(super) async fn workers(by: Reader, params: Params) -> Answered<List<WorkerView>> {
-    let group = by.caller.listed_group(params.get(GROUP)?)?;
-    let filter = WorkerFilter { group, state: params.get(STATE)? };
+    let filter =
+        WorkerFilter { group: params.get(GROUP)?, state: params.get(STATE)?, reach: by.caller.seen() };
     List::part(&by.app, &params, move |tables, request| tables.workers(&filter, request)).await
 }
 
@@ -46,7 +48,7 @@ pub(crate) struct WorkerDetail {
 
 pub(super) async fn worker(by: Reader, Path(worker): Path<String>) -> Answered<WorkerDetail> {
     let row = worker_row(&by.app, worker).await?;
-    by.caller.may_read(&row.group_name)?;
+    by.caller.may(Permission::View, &object(&row))?;
     let query = LiveQuery::Worker { worker: WorkerId::new(&*row.id) };
     let present = match by.app.ask(shard_in(row.shard), query).await {
         Ok(LiveAnswer::Worker(present)) => Some(*present),
@@ -58,6 +60,11 @@ pub(super) async fn worker(by: Reader, Path(worker): Path<String>) -> Answered<W
 /// The newest registration of a worker.
 pub(super) async fn worker_row(app: &App, worker: String) -> Result<WorkerRow, Problem> {
     app.find("worker", worker, |tables, id| Ok(tables.worker(id)?.into_iter().next())).await
+}
+
+/// A worker, in its group.
+pub(super) fn object(row: &WorkerRow) -> Object {
+    Object::new("worker", &row.id, Arc::clone(&row.group_name))
 }
 
 pub(super) use super::hosts::{drain, drained, resume};
@@ -75,7 +82,7 @@ pub(crate) struct VouchRequest {
 pub(super) async fn vouch(by: Writer, Path(worker): Path<String>, Body(body): Body) -> Answered<Written> {
     let VouchRequest { reason } = parse(body)?;
     let row = worker_row(&by.app, worker).await?;
-    let right = by.caller.for_group(&row.group_name)?;
+    let right = by.caller.may(Permission::DeclareDead, &object(&row))?;
     level::allows(&by.app, Level::new(2)).await?;
     let worker = WorkerId::new(&*row.id);
     by.written(right, shard_in(row.shard), WorkerCommand::VouchEnded { worker, reason }).await
@@ -96,7 +103,7 @@ pub(crate) struct EndStrayRequest {
 pub(super) async fn end_stray(by: Writer, Path(worker): Path<String>, Body(body): Body) -> Answered<Written> {
     let EndStrayRequest { attempt, reason } = parse(body)?;
     let row = worker_row(&by.app, worker).await?;
-    let right = by.caller.for_group(&row.group_name)?;
+    let right = by.caller.may(Permission::DeclareDead, &object(&row))?;
     level::allows(&by.app, Level::new(3)).await?;
     let (worker, token) = (WorkerId::new(&*row.id), Token(attempt));
     by.written(right, shard_in(row.shard), WorkerCommand::EndStray { worker, token, reason }).await
@@ -139,7 +146,7 @@ pub(crate) struct GroupDefined {
 
 /// Creates a group, or changes its key and bounds. When it answers 200, its workers can register.
 pub(super) async fn define(by: Writer, Body(body): Body) -> Settled<GroupDefined> {
-    let right = by.caller.for_site(Role::SuperAdministrator)?;
+    let right = by.caller.for_site(Permission::Manage)?;
     let GroupRequest { name, worker_key, settings } = parse(body)?;
     if settings.limits.is_some() {
         level::allows(&by.app, Level::LIMITS).await?;
@@ -194,7 +201,7 @@ async fn freezes_settled(
     command: CatalogueCommand,
 ) -> Settled<Written> {
     let name = group.as_ref().map(GroupName::as_str);
-    let right = by.caller.for_group_or_site(name, Role::SuperAdministrator)?;
+    let right = by.caller.for_group_or_site(name, Permission::Operate, Permission::Manage)?;
     by.settled(right, command, group.map_or(Concerned::Everyone, Concerned::Group)).await
 }
 

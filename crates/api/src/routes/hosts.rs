@@ -1,12 +1,13 @@
 //! EXE-9: hosts that are drained, by the id of one of their workers or by their own name, and what still runs there.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::Path;
 use schemars::JsonSchema;
 use serde::Serialize;
-use tidemill_model::{Level, WorkerCommand, WorkerId};
+use tidemill_model::{Level, Permission, WorkerCommand, WorkerId};
 use tidemill_store::rows::{DrainedHostRow, WorkerRow};
 use tidemill_store::{Error, ReadTables as _, Tables};
 
@@ -15,6 +16,7 @@ use super::level;
 use super::requests::{Reader, Writer};
 use crate::Problem;
 use crate::app::shard_in;
+use crate::object::Object;
 use crate::params::Params;
 use crate::view::{Answered, List, View, Written};
 
@@ -29,7 +31,7 @@ pub(crate) struct DrainedHostView {
 
 /// Hosts that are drained, of what the key reaches.
 pub(crate) async fn drained(by: Reader, params: Params) -> Answered<List<DrainedHostView>> {
-    let group = by.caller.listed_group(params.get(GROUP)?)?;
+    let group = params.get(GROUP)?;
     let hosts = by.app.read(|tables| with_running(tables)).await?;
     let reached = hosts.into_iter().filter(|(row, _)| {
         by.caller.reaches(&row.group_name) && group.as_deref().is_none_or(|group| *group == *row.group_name)
@@ -67,7 +69,7 @@ pub(crate) async fn drain(by: Writer, Path(id): Path<String>, params: Params) ->
             WorkerCommand::DrainHost { host: named.host, reason }
         }
     };
-    let right = by.caller.for_group(&named.group)?;
+    let right = by.caller.may(Permission::Operate, &named.object)?;
     by.written(right, shard_in(named.shard), command).await
 }
 
@@ -80,14 +82,14 @@ pub(crate) async fn resume(by: Writer, Path(id): Path<String>, params: Params) -
             WorkerCommand::ResumeHost { host: named.host }
         }
     };
-    let right = by.caller.for_group(&named.group)?;
+    let right = by.caller.may(Permission::Operate, &named.object)?;
     by.written(right, shard_in(named.shard), command).await
 }
 
 /// The host that a call names.
 struct Named {
     host: String,
-    group: String,
+    object: Object,
     shard: i64,
     /// The worker whose id was given.
     worker: Option<WorkerId>,
@@ -110,13 +112,17 @@ impl Named {
         });
         let (worker, mut groups) = found.await?;
         if let Some(row) = worker {
-            let (host, group) = (row.host.to_string(), row.group_name.to_string());
-            return Ok(Self { host, group, shard: row.shard, worker: Some(WorkerId::new(&*row.id)) });
+            let (host, object) =
+                (row.host.to_string(), Object::new("worker or host", id, Arc::clone(&row.group_name)));
+            return Ok(Self { host, object, shard: row.shard, worker: Some(WorkerId::new(&*row.id)) });
         }
         groups.retain(|name, _| by.caller.reaches(name) && group.as_ref().is_none_or(|group| group == name));
         let mut groups = groups.into_iter();
         match (groups.next(), groups.next()) {
-            (Some((group, shard)), None) => Ok(Self { host: id.to_owned(), group, shard, worker: None }),
+            (Some((group, shard)), None) => {
+                let object = Object::new("worker or host", id, group);
+                Ok(Self { host: id.to_owned(), object, shard, worker: None })
+            }
             (None, _) => Err(Problem::unknown("worker or host", id)),
             (Some((one, _)), Some((other, _))) => {
                 let rule = format!("works for groups {one}, {other} and perhaps more: name one with `group`");

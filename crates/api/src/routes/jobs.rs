@@ -1,13 +1,14 @@
 use axum::Json;
 use axum::extract::Path;
 use tidemill_journal::now;
-use tidemill_model::{JobDefinition, JobId, Timestamp};
+use tidemill_model::{JobDefinition, JobId, Permission, Timestamp};
 use tidemill_store::rows::JobRow;
 use tidemill_store::{JobFilter, ReadTables, Tables};
 
 use super::requests::Reader;
 use crate::Problem;
 use crate::app::App;
+use crate::object::Object;
 use crate::parameter::Asked;
 use crate::params::{Params, id};
 use crate::rights::Caller;
@@ -41,7 +42,8 @@ pub(super) const AT: Asked<Timestamp> =
 
 pub(super) async fn list(by: Reader, params: Params) -> Answered<List<JobView>> {
     let filter = JobFilter {
-        group: by.caller.listed_group(params.get(GROUP)?)?,
+        group: params.get(GROUP)?,
+        reach: by.caller.seen(),
         name: params.get(NAME)?,
         job_type: params.get(TYPE)?,
         enabled: params.get(ENABLED)?,
@@ -64,10 +66,13 @@ pub(super) async fn get_named(
     by: Reader,
     Path((group, name)): Path<(String, String)>,
 ) -> Answered<JobDetail> {
-    by.caller.may_read(&group)?;
     let full_name = format!("{group}/{name}");
     let row = by.app.read(move |tables| tables.job_named(&group, &name)).await?;
-    let row = row.ok_or_else(|| Problem::unknown("job", full_name))?;
+    let row = row.ok_or_else(|| Problem::unknown("job", &full_name))?;
+    if !by.caller.sees(&Object::of_row(&row)) {
+        // By the name that was asked for, and not by the id that is there.
+        return Err(Problem::unknown("job", full_name).foreign());
+    }
     detail(&by.app, &by.caller, row).await.map(Json)
 }
 
@@ -139,7 +144,7 @@ pub(super) async fn skipped(by: Reader, Path(text): Path<String>) -> Answered<Li
 /// The row of a job that the caller may read.
 pub(super) async fn readable(app: &App, caller: &Caller, text: &str) -> Result<JobRow, Problem> {
     let row = job_row(app, id("job", text)?).await?;
-    caller.may_read(&row.group_name)?;
+    caller.may(Permission::View, &Object::of_row(&row))?;
     Ok(row)
 }
 
@@ -148,7 +153,7 @@ pub(super) async fn job_row(app: &App, job: JobId) -> Result<JobRow, Problem> {
 }
 
 async fn detail(app: &App, caller: &Caller, row: JobRow) -> Result<JobDetail, Problem> {
-    caller.may_read(&row.group_name)?;
+    caller.may(Permission::View, &Object::of_row(&row))?;
     let definition = definition_of(&row)?;
     app.read(move |tables| read_detail(tables, row, definition)).await
 }

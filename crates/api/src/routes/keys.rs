@@ -5,7 +5,9 @@ use axum::Json;
 use axum::extract::{Path, State};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tidemill_model::{Account, CatalogueCommand, GroupName, Role, ShardId, bounds};
+use tidemill_model::{
+    Account, CatalogueCommand, DepartmentName, GroupName, Permission, Role, ShardId, bounds,
+};
 use tidemill_store::ReadTables;
 
 use super::requests::{Writer, written};
@@ -46,6 +48,13 @@ pub(crate) struct KeyRequest {
     #[serde(default)]
     #[schemars(length(max = bounds::KEY_ACCOUNTS))]
     run_as: BTreeSet<Account>,
+    /// What it may beside what the role gives, within what it reaches: `override`, `answer`, `declare_dead` and others that are
+    /// not of the whole site. Default nothing.
+    #[serde(default)]
+    may: BTreeSet<Permission>,
+    /// The department that it belongs to: it reaches the jobs of that alone, and speaks for nobody else. Absent: of none.
+    #[serde(default)]
+    department: Option<DepartmentName>,
 }
 
 /// A key is good.
@@ -62,8 +71,8 @@ pub(crate) struct KeyDefined {
 
 /// Creates or replaces a key. The log holds its hash only.
 pub(super) async fn define(by: Writer, Body(body): Body) -> Answered<KeyDefined> {
-    let right = by.caller.for_site(Role::SuperAdministrator)?;
-    let KeyRequest { app: name, secret, role, groups, run_as } = parse(body)?;
+    let right = by.caller.for_site(Permission::Manage)?;
+    let KeyRequest { app: name, secret, role, groups, run_as, may, department } = parse(body)?;
     if secret.as_ref().is_some_and(|secret| secret.chars().count() < MIN_SECRET_CHARS) {
         let rule = format!("must have at least {MIN_SECRET_CHARS} characters; leave it out and one is drawn");
         return Err(Problem::field("secret", "(not shown)", rule));
@@ -76,14 +85,15 @@ pub(super) async fn define(by: Writer, Body(body): Body) -> Answered<KeyDefined>
     let drawn = secret.is_none().then(|| uuid::Uuid::new_v4().simple().to_string());
     let hash = hash_of(secret.as_ref().or(drawn.as_ref()).expect("given, or else drawn"));
     let app = name.clone();
-    let command = CatalogueCommand::DefineKey { app, hash, role, groups, run_as, first_only: false };
+    let command =
+        CatalogueCommand::DefineKey { app, hash, role, groups, run_as, may, department, first_only: false };
     let Json(Written { position, .. }) = taken(&by, right, command).await?;
     Ok(Json(KeyDefined { app: name, secret: drawn, position }))
 }
 
 /// Ends a key; this instance stops taking it with the answer, the others within a second.
 pub(super) async fn revoke(by: Writer, Path(name): Path<String>) -> Answered<Written> {
-    let right = by.caller.for_site(Role::SuperAdministrator)?;
+    let right = by.caller.for_site(Permission::Manage)?;
     taken(&by, right, CatalogueCommand::RevokeKey { app: name }).await
 }
 

@@ -3,7 +3,7 @@
 use axum::Json;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tidemill_model::{Level, LevelCommand, LevelState, LiveAnswer, LiveQuery, Role, ShardId, bounds};
+use tidemill_model::{Level, LevelCommand, LevelState, LiveAnswer, LiveQuery, Permission, ShardId, bounds};
 
 use super::groups::REASON;
 use super::requests::{Reader, Writer};
@@ -50,14 +50,14 @@ pub(crate) struct HoldRequest {
 
 /// Keeps the level as it is, so that what runs now can be gone back to.
 pub(super) async fn hold(by: Writer, Body(body): Body) -> Answered<Written> {
-    let right = by.caller.for_site(Role::SuperAdministrator)?;
+    let right = by.caller.for_site(Permission::Manage)?;
     let HoldRequest { reason } = parse(body)?;
     by.written(right, ShardId::CATALOGUE, LevelCommand::Hold { reason }).await
 }
 
 /// Lets the level be raised as soon as every process reads the next one.
 pub(super) async fn release(by: Writer, params: Params) -> Answered<Written> {
-    let right = by.caller.for_site(Role::SuperAdministrator)?;
+    let right = by.caller.for_site(Permission::Manage)?;
     let reason = params.get(REASON)?.unwrap_or_default();
     by.written(right, ShardId::CATALOGUE, LevelCommand::Release { reason }).await
 }

@@ -10,10 +10,10 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use futures_util::StreamExt as _;
 use futures_util::stream::unfold;
-use tidemill_model::{BatchId, FieldError, LogStream};
+use tidemill_model::{BatchId, FieldError, LogStream, Permission};
 use tidemill_store::rows::AttemptRow;
 
-use super::batches::readable;
+use super::batches::allowed;
 use crate::Problem;
 use crate::app::App;
 use crate::log_stores::STREAMS;
@@ -45,8 +45,8 @@ pub(super) async fn tail(
     let stream = params.get(TYPE)?;
     let (attempt, from_end) = (params.get(ATTEMPT)?, params.get(FROM)?.as_deref() == Some("end"));
     let last = last_event(&headers)?;
-    let row = readable(&app, standing.caller(), &text).await?;
-    let (batch, group) = (BatchId(row.id), row.group_name.to_string());
+    let row = allowed(&app, standing.caller(), &text, Permission::ReadLogs).await?;
+    let (batch, object) = (BatchId(row.id), app.object_of_batch(standing.caller(), &row).await?);
     let (_, attempts) = read_batch(&app, batch).await?;
     let from = match last {
         Some(id) => within(id, attempts)?,
@@ -54,7 +54,7 @@ pub(super) async fn tail(
     };
     let open = app.streams.take(standing.caller().app()).await?;
     let lost = standing.lost();
-    let tail = Tail::begin(app, standing, (batch, group), (from, stream), open).await?;
+    let tail = Tail::begin(app, standing, (batch, object), (from, stream), open).await?;
     let events = unfold(tail, |mut tail| async move {
         let event = tail.next().await?;
         Some((Ok(event), tail))

@@ -8,15 +8,16 @@ use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use tidemill_model::{BatchId, BatchState, FieldError, KeptLog, LogMatches, LogPlace, LogStream};
+use tidemill_model::{BatchId, BatchState, FieldError, KeptLog, LogMatches, LogPlace, LogStream, Permission};
 use tidemill_store::rows::{AttemptRow, BatchRow};
 
-use super::batches::readable;
+use super::batches::allowed;
 use super::requests::Reader;
 use crate::Problem;
 use crate::app::App;
 use crate::log_stores::{GONE, LogPart, STREAMS, Search};
 use crate::logs::{AttemptLog, read_batch};
+use crate::object::Object;
 use crate::parameter::Asked;
 use crate::params::Params;
 use crate::rights::Caller;
@@ -134,7 +135,8 @@ pub(super) async fn download(
     let (row, attempt) = asked_attempt(&app, standing.caller(), &text, &params).await?;
     let attempt = attempt.ok_or_else(|| no_attempt(row.id))?;
     let range = asked_range(&headers)?;
-    download_attempt(&app, standing, row.group_name.to_string(), (&attempt, stream), range).await
+    let object = app.object_of_batch(standing.caller(), &row).await?;
+    download_attempt(&app, standing, object, (&attempt, stream), range).await
 }
 
 /// The range of bytes that a request asks for: one, from the first of them or from the end.
@@ -170,7 +172,7 @@ pub(super) async fn asked_attempt(
     params: &Params,
 ) -> Result<(BatchRow, Option<AttemptRow>), Problem> {
     let number = params.get(ATTEMPT)?;
-    let batch = BatchId(readable(app, caller, text).await?.id);
+    let batch = BatchId(allowed(app, caller, text, Permission::ReadLogs).await?.id);
     let (row, attempts) = read_batch(app, batch).await?;
     let mut newest_first = attempts.into_iter().rev();
     let found = match number {
@@ -186,11 +188,11 @@ fn no_attempt(batch: i64) -> Problem {
     Problem::new(StatusCode::NOT_FOUND, GONE, detail)
 }
 
-/// The log of an attempt of this group as a file, or a range of it, for as long as the caller may read it.
+/// The log of an attempt of this batch as a file, or a range of it, for as long as the caller may read it.
 pub(crate) async fn download_attempt(
     app: &App,
     standing: Standing,
-    group: String,
+    object: Object,
     (attempt, stream): (&AttemptRow, LogStream),
     range: Option<HeaderValue>,
 ) -> Result<Response, Problem> {
@@ -201,7 +203,7 @@ pub(crate) async fn download_attempt(
         let detail = "the range begins beyond the end of the log; Content-Range says how long that is";
         Problem::new(status, "range_not_satisfiable", detail).into_response()
     } else {
-        let body: Body = standing.while_may_read(group, open, Box::pin(found.bytes_stream()));
+        let body: Body = standing.while_may_read(object, open, Box::pin(found.bytes_stream()));
         let mut response = Response::new(body);
         let name = format!("batch-{}-attempt-{}.{}.log", attempt.batch_id, attempt.attempt, stream.name());
         let disposition = HeaderValue::try_from(format!("attachment; filename=\"{name}\""));

@@ -1,15 +1,16 @@
 //! What the key that asks may do, call by call, with the reason (API-5).
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock};
 
 use axum::Json;
 use schemars::JsonSchema;
 use serde::Serialize;
-use tidemill_model::{Account, Role};
+use tidemill_model::{Account, DepartmentName, Grant, Permission, Role};
 
 use super::calls::calls;
 use super::requests::Reader;
-use crate::rights::{Needs, Reach};
+use crate::needs::Needs;
 use crate::view::Answered;
 
 /// Who asks, and what that one may do.
@@ -17,16 +18,33 @@ use crate::view::Answered;
 pub(crate) struct MyRights {
     /// The application key.
     app: Arc<str>,
-    /// The person, as the application names them.
-    person: Option<Arc<str>>,
-    /// The key's rank.
+    /// The key's role.
     role: Role,
-    /// The groups that it is bound to; empty: all.
+    /// What the key may beside that.
+    may: BTreeSet<Permission>,
+    /// The groups that the key is bound to; empty: all.
     groups: Vec<String>,
+    /// The department that the key belongs to, and whose jobs alone it reaches.
+    department: Option<DepartmentName>,
     /// The accounts that jobs may run as which it applies.
     run_as: Vec<Account>,
+    /// The person in whose name it calls, as the application names them.
+    person: Option<Arc<str>>,
+    /// What that person may; absent: there is none, or the directory has nobody.
+    of_person: Option<PersonRights>,
     /// Every call that needs a key.
     calls: Vec<CallRight>,
+}
+
+/// What a person may.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct PersonRights {
+    /// The person's role: an administrator's is of the whole site, others' of jobs that they or their departments own.
+    role: Role,
+    /// The person's departments.
+    departments: Vec<DepartmentName>,
+    /// What is granted beside that, to the person or to a department of theirs.
+    grants: Vec<Grant>,
 }
 
 /// Whether one call may be made.
@@ -48,25 +66,24 @@ static CALLS: LazyLock<Vec<(String, Needs)>> = LazyLock::new(|| {
 
 pub(super) async fn rights(by: Reader) -> Answered<MyRights> {
     let caller = &by.caller;
+    let key = caller.key();
     let rights = CALLS.iter().map(|(call, needs)| match needs.check(caller) {
-        Ok(()) => CallRight { call, allowed: true, reason: reached(needs.reach, caller.groups()) },
+        Ok(()) => CallRight { call, allowed: true, reason: needs.reached(caller) },
         Err(problem) => CallRight { call, allowed: false, reason: problem.detail.into() },
     });
     Ok(Json(MyRights {
         app: Arc::clone(caller.app()),
-        person: caller.user(),
-        role: caller.role(),
-        groups: caller.groups().to_vec(),
+        role: key.role,
+        may: key.may.clone(),
+        groups: key.groups.to_vec(),
+        department: key.department.clone(),
         run_as: caller.accounts().to_vec(),
+        person: caller.user(),
+        of_person: caller.person().map(|person| PersonRights {
+            role: person.role,
+            departments: person.departments.clone(),
+            grants: caller.grants(),
+        }),
         calls: rights.collect(),
     }))
-}
-
-/// Of what a call may be made that the key may make.
-fn reached(reach: Reach, groups: &[String]) -> String {
-    match reach {
-        Reach::Groups if !groups.is_empty() => format!("for what is of {}", groups.join(", ")),
-        Reach::Own if !groups.is_empty() => "for what the key asked for itself".to_owned(),
-        Reach::Everybody | Reach::Groups | Reach::Own | Reach::Site => "for the whole site".to_owned(),
-    }
 }

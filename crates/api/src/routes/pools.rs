@@ -1,8 +1,8 @@
 use axum::Json;
 use axum::extract::Path;
 use tidemill_model::{
-    CatalogueCommand, Concerned, Condition, GroupName, LiveAnswer, LiveQuery, PoolHolder, PoolName, PoolSpec,
-    Role, ShardId,
+    CatalogueCommand, Concerned, Condition, GroupName, LiveAnswer, LiveQuery, Permission, PoolHolder,
+    PoolName, PoolSpec, ShardId,
 };
 use tidemill_store::ReadTables;
 use tidemill_store::rows::PoolRow;
@@ -13,6 +13,7 @@ use crate::Problem;
 use crate::app::App;
 use crate::body::Body;
 use crate::params::Params;
+use crate::rights::Caller;
 use crate::view::{
     Answered, GroupShare, HolderView, List, PoolDetail, PoolView, Settled, Written, pool_of, time,
 };
@@ -29,9 +30,17 @@ pub(super) async fn list(by: Reader, params: Params) -> Answered<List<PoolView>>
     Ok(Json(List::from(page)))
 }
 
+/// Whether the caller may see it: what groups share is everybody's.
+fn seen(caller: &Caller, row: &PoolRow) -> Result<(), Problem> {
+    match group_of(row) {
+        Some(group) if !caller.reaches(group) => Err(Problem::unknown("pool", &row.name)),
+        Some(_) | None => Ok(()),
+    }
+}
+
 pub(super) async fn get(by: Reader, Path(name): Path<String>) -> Answered<PoolDetail> {
     let row = by.app.find("pool", name, |tables, name| tables.pool(name)).await?;
-    group_of(&row).map_or(Ok(()), |group| by.caller.may_read(group))?;
+    seen(&by.caller, &row)?;
     let pool = pool_of(&row)?;
     let mut detail = PoolDetail {
         version: row.version,
@@ -89,19 +98,17 @@ async fn holders_in(app: &App, group: &GroupName, name: &PoolName) -> Option<Vec
     ask(app, group.shard, name).await
 }
 
-/// Says who has the slots of shared pools for which a batch waits.
-pub(super) async fn tell_holders(app: &App, conditions: &mut [Condition]) {
+/// Says who has the slots of shared pools for which a batch waits: the groups that the caller reaches, and the others together.
+pub(super) async fn tell_holders(app: &App, caller: &Caller, conditions: &mut [Condition]) {
     for condition in conditions {
         for name in condition.pools.clone() {
             let (wanted, shares) = (name.to_string(), shares(app, &name).await);
             let row = app.read(move |tables| tables.pool(&wanted)).await.ok().flatten();
             let (Some(shares), Some(row)) = (shares, row) else { continue };
             let used: u64 = shares.iter().map(|share| share.slots).sum();
-            let by: Vec<String> = shares
-                .iter()
-                .take(NAMED_GROUPS)
-                .map(|share| format!("{} has {}", share.group, share.slots))
-                .collect();
+            let is_shown = |share: &&GroupShare| caller.is_of_site() || caller.reaches(share.group.as_str());
+            let shown = shares.iter().filter(is_shown).take(NAMED_GROUPS);
+            let by: Vec<String> = shown.map(|share| format!("{} has {}", share.group, share.slots)).collect();
             let by = if by.is_empty() { String::new() } else { format!(": {}", by.join(", ")) };
             let told = format!("; pool {name}: {used} of {} slots are taken{by}", row.slots);
             condition.message.push_str(&told);
@@ -112,8 +119,11 @@ pub(super) async fn tell_holders(app: &App, conditions: &mut [Condition]) {
 /// Adds or changes a pool. What runs goes on, also where it has more than there is now.
 pub(super) async fn define(by: Writer, Body(body): Body) -> Settled<Defined> {
     let pool = PoolSpec::from_value(body).map_err(|error| Problem::fields(vec![error]))?;
-    let right =
-        by.caller.for_group_or_site(pool.group.as_ref().map(GroupName::as_str), Role::Administrator)?;
+    let right = by.caller.for_group_or_site(
+        pool.group.as_ref().map(GroupName::as_str),
+        Permission::Administer,
+        Permission::Administer,
+    )?;
     let concerned = pool.group.clone().map_or(Concerned::Everyone, Concerned::Group);
     by.define(right, pool.name.clone(), CatalogueCommand::DefinePool { pool: Box::new(pool) }, concerned)
         .await
@@ -123,6 +133,12 @@ pub(super) async fn define(by: Writer, Body(body): Body) -> Settled<Defined> {
 pub(super) async fn remove(by: Writer, Path(name): Path<String>) -> Answered<Written> {
     let wanted = name.clone();
     let row = by.app.read(move |tables| tables.pool(&wanted)).await?;
-    let right = by.caller.for_group_or_site(row.as_ref().and_then(group_of), Role::Administrator)?;
+    // One that is not there is the catalogue's to refuse, as one that is not to be seen.
+    let row = row.filter(|row| seen(&by.caller, row).is_ok());
+    let group = row.as_ref().and_then(group_of);
+    let right = match (&row, by.caller.is_of_site()) {
+        (None, false) => return Err(Problem::unknown("pool", name)),
+        _ => by.caller.for_group_or_site(group, Permission::Administer, Permission::Administer)?,
+    };
     by.remove(right, &name, |name| CatalogueCommand::DeletePool { name }).await
 }

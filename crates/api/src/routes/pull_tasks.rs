@@ -1,5 +1,6 @@
 //! Tasks that clients pull, their ledgers and grants (PUL-2 to PUL-4, PUL-11, BYD-10).
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
@@ -10,8 +11,8 @@ use serde::Serialize;
 use serde_json::Value;
 use tidemill_journal::now;
 use tidemill_model::{
-    Answer, Executor, LiveAnswer, LiveQuery, Rejection, ShardId, TaskCommand, TaskId, TaskSpec, Timestamp,
-    UserName,
+    Answer, Executor, LiveAnswer, LiveQuery, Permission, Rejection, ShardId, TaskCommand, TaskId, TaskSpec,
+    Timestamp, UserName,
 };
 use tidemill_store::rows::PullTaskRow;
 use tidemill_store::{PullGrantFilter, PullTaskFilter, ReadPullTables};
@@ -20,6 +21,8 @@ use super::requests::{Reader, Writer, written};
 use crate::Problem;
 use crate::app::{App, shard_in};
 use crate::body::Body;
+use crate::known::homeless;
+use crate::object::Object;
 use crate::parameter::{Asked, Rule};
 use crate::params::{CURSOR, Params, id};
 use crate::rights::Caller;
@@ -73,7 +76,8 @@ pub(super) async fn list(by: Reader, params: Params) -> Answered<List<PullTaskVi
     let recent = (!rotating).then(|| now() - LISTED);
     let filter = PullTaskFilter {
         rotating,
-        group: by.caller.listed_group(params.get(GIVEN_BY)?)?,
+        group: params.get(GIVEN_BY)?,
+        reach: by.caller.seen(),
         executor: params.get(EXECUTOR)?.map(executor).transpose()?,
         state: params.get(STATE)?,
         from: params.get(FROM)?.or(recent).map(Timestamp::as_millisecond),
@@ -89,9 +93,8 @@ async fn rows(app: &App, task: TaskId) -> Result<Vec<PullTaskRow>, Problem> {
 
 async fn row(app: &App, caller: &Caller, task: TaskId) -> Result<PullTaskRow, Problem> {
     let row = rows(app, task).await?.into_iter().next();
-    let row = row.ok_or_else(|| Problem::unknown("task", task))?;
-    caller.may_read(&row.group_name)?;
-    Ok(row)
+    let seen = row.filter(|row| caller.reaches(&row.group_name));
+    seen.ok_or_else(|| Problem::unknown("task", task))
 }
 
 pub(super) async fn get(by: Reader, Path(text): Path<String>) -> Answered<PullTaskView> {
@@ -101,23 +104,31 @@ pub(super) async fn get(by: Reader, Path(text): Path<String>) -> Answered<PullTa
 /// Who decides about a task.
 struct Place {
     shard: ShardId,
-    group: String,
+    /// What is not there for whoever may not see it.
+    object: Object,
     /// It is the home of the user whose own the task is.
     is_home: bool,
 }
 
 impl Place {
-    async fn of_executor(app: &App, executor: &Executor) -> Result<Self, Problem> {
+    /// Whoever may not see the group is told what those are told who name none.
+    async fn of_executor(app: &App, caller: &Caller, executor: &Executor) -> Result<Self, Problem> {
         match executor {
             Executor::Group(name) => {
-                let group = app.group_named(name.as_str()).await?;
-                let group = group
-                    .ok_or_else(|| Problem::field("executor.group", name, "must name a group that exists"))?;
-                Ok(Self { shard: group.shard, group: group.name.to_string(), is_home: false })
+                let none = || Problem::field("executor.group", name, "must name a group that exists");
+                let group = app.group_named(name.as_str()).await?.ok_or_else(none)?;
+                if !caller.reaches(group.name.as_str()) {
+                    return Err(none().foreign());
+                }
+                let object = Object::group_called(group.name.as_str());
+                Ok(Self { shard: group.shard, object, is_home: false })
             }
             Executor::User(user) => {
                 let home = app.home_of(user).await?;
-                Ok(Self { shard: home.shard, group: home.group.to_string(), is_home: true })
+                if !caller.reaches(&home.group) {
+                    return Err(homeless(user).foreign());
+                }
+                Ok(Self { shard: home.shard, object: Object::new("user", user, home.group), is_home: true })
             }
         }
     }
@@ -130,17 +141,16 @@ impl Place {
             if let Some(user) = user
                 && let Ok(home) = app.home_of(&user).await
             {
-                return Ok(Self { shard: home.shard, group: home.group.to_string(), is_home: true });
+                let object = Object::new("task", task, home.group);
+                return Ok(Self { shard: home.shard, object, is_home: true });
             }
-            return Ok(Self {
-                shard: shard_in(row.shard),
-                group: row.group_name.to_string(),
-                is_home: false,
-            });
+            let object = Object::new("task", task, Arc::clone(&row.group_name));
+            return Ok(Self { shard: shard_in(row.shard), object, is_home: false });
         }
         let group = app.group_of_shard(task.shard()).await?;
         let group = group.ok_or_else(|| Problem::unknown("task", task))?;
-        Ok(Self { shard: group.shard, group: group.name.to_string(), is_home: false })
+        let object = Object::new("task", task, group.name.as_str());
+        Ok(Self { shard: group.shard, object, is_home: false })
     }
 }
 
@@ -152,7 +162,7 @@ async fn send(
     command: TaskCommand,
     spec: Option<&TaskSpec>,
 ) -> Result<Done, Problem> {
-    let write = by.write(by.caller.for_group(&place.group)?)?;
+    let write = by.write(by.caller.may(Permission::Edit, &place.object)?)?;
     let template = match spec.and_then(|spec| spec.template.as_ref()) {
         None => None,
         Some(name) => {
@@ -195,7 +205,7 @@ fn spec_of(body: Value) -> Result<TaskSpec, Problem> {
 
 pub(super) async fn create(by: Writer, Body(body): Body) -> Answered<TaskWritten> {
     let spec = spec_of(body)?;
-    let place = Place::of_executor(&by.app, &spec.executor).await?;
+    let place = Place::of_executor(&by.app, &by.caller, &spec.executor).await?;
     let command = TaskCommand::Create { spec: spec.clone() };
     TaskWritten::of(send(&by, &place, command, Some(&spec)).await?)
 }
@@ -246,7 +256,7 @@ async fn live_ledger(
     };
     let before = params.get(CURSOR)?.map(start).transpose()?;
     let place = Place::of_task(app, task).await?;
-    caller.may_read(&place.group)?;
+    caller.may(Permission::View, &place.object)?;
     match app.ask(place.shard, LiveQuery::TaskLedger { task, before, limit }).await? {
         LiveAnswer::TaskLedger(ledger) => Ok((*ledger).into()),
         _ => Err(Problem::unknown("task", task)),
@@ -255,7 +265,8 @@ async fn live_ledger(
 
 pub(super) async fn grants(by: Reader, params: Params) -> Answered<List<PullGrantView>> {
     let filter = PullGrantFilter {
-        group: by.caller.listed_group(params.get(GROUP)?)?,
+        group: params.get(GROUP)?,
+        reach: by.caller.seen(),
         user: params.get(USER)?,
         task: params.get(TASK)?.map(|TaskId(task)| task),
         state: params.get(GRANT_STATE)?,

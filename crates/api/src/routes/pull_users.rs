@@ -2,9 +2,11 @@ use axum::Json;
 use axum::extract::Path;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use std::sync::Arc;
 use tidemill_journal::now;
 use tidemill_model::{
-    CatalogueCommand, FieldError, GroupName, LiveAnswer, LiveQuery, ShardId, UserName, UserStanding, bounds,
+    CatalogueCommand, FieldError, GroupName, LiveAnswer, LiveQuery, Permission, ShardId, UserName,
+    UserStanding, bounds,
 };
 use tidemill_store::ReadPullTables;
 use tidemill_store::rows::PullUserRow;
@@ -14,8 +16,10 @@ use crate::Problem;
 use crate::app::{App, shard_in};
 use crate::body::{Body, parse};
 use crate::known::homeless;
+use crate::object::Object;
 use crate::parameter::Asked;
 use crate::params::Params;
+use crate::rights::Caller;
 use crate::view::{Answered, List, PullUserDetail, PullUserView, Written};
 
 /// A user's name from a path or a body.
@@ -26,21 +30,28 @@ pub(super) fn user_name(text: &str) -> Result<UserName, Problem> {
 pub(super) const GROUP: Asked<String> = Asked::text("group", "Of this home group.");
 
 pub(super) async fn list(by: Reader, params: Params) -> Answered<List<PullUserView>> {
-    let group = by.caller.listed_group(params.get(GROUP)?)?;
-    List::part(&by.app, &params, move |tables, request| tables.pull_users(group.as_deref(), request)).await
+    let (group, seen) = (params.get(GROUP)?, by.caller.seen());
+    List::part(&by.app, &params, move |tables, request| {
+        tables.pull_users(group.as_deref(), seen.as_ref(), request)
+    })
+    .await
 }
 
-async fn user_row(app: &App, user: &UserName) -> Result<PullUserRow, Problem> {
+/// The row of a user that the caller may see.
+async fn user_row(app: &App, caller: &Caller, user: &UserName) -> Result<PullUserRow, Problem> {
     let name = user.clone();
     let row = app.read(move |tables| tables.pull_user(name.as_str())).await?;
-    row.ok_or_else(|| homeless(user))
+    row.filter(|row| caller.reaches(&row.group_name)).ok_or_else(|| homeless(user))
+}
+
+fn object(user: &UserName, row: &PullUserRow) -> Object {
+    Object::new("user", user, Arc::clone(&row.group_name))
 }
 
 /// A user: what it has now, and what it gets next, as the owner of its home group says.
 pub(super) async fn get(by: Reader, Path(text): Path<String>) -> Answered<PullUserDetail> {
     let user = user_name(&text)?;
-    let row = user_row(&by.app, &user).await?;
-    by.caller.may_read(&row.group_name)?;
+    let row = user_row(&by.app, &by.caller, &user).await?;
     let standing = standing(&by.app, user, row.shard).await;
     Ok(Json(PullUserDetail { user: row.into(), standing }))
 }
@@ -66,7 +77,7 @@ pub(crate) struct AssignRequest {
 /// Gives users their home group, all or none. Those who have it already stay as they are.
 pub(super) async fn assign(by: Writer, Body(body): Body) -> Answered<Written> {
     let AssignRequest { group, users } = parse(body)?;
-    let right = by.caller.for_group(group.as_str())?;
+    let right = by.caller.may(Permission::Administer, &Object::group_called(group.as_str()))?;
     if !(1..=bounds::USERS).contains(&users.len()) {
         return Err(Problem::field("users", users.len(), format!("must be 1 to {} names", bounds::USERS)));
     }
@@ -96,8 +107,8 @@ pub(crate) struct MoveRequest {
 pub(super) async fn relocate(by: Writer, Path(text): Path<String>, Body(body): Body) -> Answered<Written> {
     let MoveRequest { to } = parse(body)?;
     let user = user_name(&text)?;
-    let from = user_row(&by.app, &user).await?.group_name;
-    let right = by.caller.for_groups([to.as_str(), &*from])?;
+    let from = object(&user, &user_row(&by.app, &by.caller, &user).await?);
+    let right = by.caller.may_all(Permission::Administer, [&from, &Object::group_called(to.as_str())])?;
     let command = CatalogueCommand::MoveUser { user: user.clone(), to };
     let done = by.send(right, ShardId::CATALOGUE, command).await;
     written(done?)
@@ -106,7 +117,8 @@ pub(super) async fn relocate(by: Writer, Path(text): Path<String>, Body(body): B
 /// Takes a user out of its group, and its own tasks with it; refused while it has a live grant.
 pub(super) async fn remove(by: Writer, Path(text): Path<String>) -> Answered<Written> {
     let user = user_name(&text)?;
-    let right = by.caller.for_group(&user_row(&by.app, &user).await?.group_name)?;
+    let row = user_row(&by.app, &by.caller, &user).await?;
+    let right = by.caller.may(Permission::Administer, &object(&user, &row))?;
     let command = CatalogueCommand::DeleteUser { user: user.clone() };
     let done = by.send(right, ShardId::CATALOGUE, command).await;
     written(done?)

@@ -6,7 +6,7 @@ use axum::Json;
 use axum::extract::FromRequestParts;
 use axum::http::HeaderMap;
 use axum::http::request::Parts;
-use tidemill_model::{Answer, BatchId, Command, Concerned, ShardId};
+use tidemill_model::{Answer, BatchId, Command, Concerned, Permission, ShardId};
 
 use super::batches::shard_of_batch;
 use crate::Problem;
@@ -52,15 +52,23 @@ impl FromRequestParts<Arc<App>> for Writer {
 
 impl Writer {
     /// The batch that a path names, the shard that decides it, and the right to act on it.
-    pub(super) async fn batch(&self, text: &str) -> Result<(BatchId, ShardId, Right), Problem> {
+    pub(super) async fn batch(
+        &self,
+        text: &str,
+        needed: Permission,
+    ) -> Result<(BatchId, ShardId, Right), Problem> {
         let batch = id("batch", text)?;
-        let (shard, right) = self.shard_of(batch).await?;
+        let (shard, right) = self.shard_of(batch, needed).await?;
         Ok((batch, shard, right))
     }
 
     /// The shard that decides a batch, and the right to act on it.
-    pub(super) async fn shard_of(&self, batch: BatchId) -> Result<(ShardId, Right), Problem> {
-        shard_of_batch(&self.app, batch, |group| self.caller.for_group(group)).await
+    pub(super) async fn shard_of(
+        &self,
+        batch: BatchId,
+        needed: Permission,
+    ) -> Result<(ShardId, Right), Problem> {
+        shard_of_batch(&self.app, &self.caller, batch, needed).await
     }
 
     /// Its write, by this right.

@@ -1,14 +1,12 @@
 //! What is to be run again, or for the first time, as a plan (GEN-6, GEN-8, BYD-3, BYD-16).
 
-use std::collections::BTreeSet;
-
 use axum::Json;
 use axum::extract::Path;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tidemill_model::{
-    Answer, BatchId, Cascade, ColdStartOf, GroupName, JobId, Period, RerunCommand, RerunDefinition,
-    RerunOnly, RerunOrder, RerunScope, RerunSpec, Role, ShardId, Timestamp, bounds,
+    Answer, BatchId, Cascade, ColdStartOf, GroupName, JobId, Period, Permission, RerunCommand,
+    RerunDefinition, RerunOnly, RerunOrder, RerunScope, RerunSpec, ShardId, Timestamp, bounds,
 };
 use tidemill_store::ReadTables;
 
@@ -16,7 +14,6 @@ use super::batches::batch_row;
 use super::requests::Writer;
 use super::run::{RUNS_THOUGH_DISABLED, job_place};
 use crate::Problem;
-use crate::app::App;
 use crate::body::{Body, parse};
 use crate::clearing::{DEFAULT_CONCURRENCY, clearing};
 use crate::params::id;
@@ -177,10 +174,10 @@ impl RerunPlanned {
     }
 }
 
-/// The jobs that are named, which the key must reach; their groups are added to `groups`.
+/// The jobs that are named, with which the caller must be able to do this.
 async fn named(
-    app: &App,
-    groups: &mut BTreeSet<String>,
+    by: &Writer,
+    needed: Permission,
     field: &str,
     refs: Vec<JobRef>,
 ) -> Result<Vec<JobId>, Problem> {
@@ -194,20 +191,21 @@ async fn named(
                 else {
                     return Err(Problem::field(field, &name, "must be a job's id, or group/name"));
                 };
-                let row = app.read(move |tables| tables.job_named(&group, &job)).await?;
+                let row = by.app.read(move |tables| tables.job_named(&group, &job)).await?;
                 JobId(row.ok_or_else(|| Problem::unknown("job", &name))?.id)
             }
         };
-        groups.insert(job_place(app, id).await?.group);
+        let object = job_place(&by.app, id).await?.object(&by.app, &by.caller, id).await?;
+        by.caller.may(needed, &object)?;
         jobs.push(id);
     }
     Ok(jobs)
 }
 
-/// A key that is bound to groups sees a plan before it may run, for the plan may reach others.
+/// Who is bound to something sees a plan before it may run, for the plan may reach others.
 fn may_approve_unseen(caller: &Caller, approve: bool, reaches_on: bool) -> Result<(), Problem> {
     if approve && reaches_on && !caller.is_of_site() {
-        let rule = "a key that is bound to groups approves what reaches on once it is planned; leave it out";
+        let rule = "who is bound to something approves what reaches on once it is planned; leave it out";
         return Err(Problem::field("approve", "true", rule));
     }
     Ok(())
@@ -221,10 +219,10 @@ async fn plan(by: &Writer, right: Right, spec: RerunSpec) -> Answered<RerunPlann
 /// Plans a rerun (GEN-6).
 pub(super) async fn request(by: Writer, Body(body): Body) -> Answered<RerunPlanned> {
     let mut more: RerunRequest = parse(body)?;
-    let (approve, mut groups) = (more.approve, BTreeSet::new());
-    let jobs = named(&by.app, &mut groups, "jobs", std::mem::take(&mut more.jobs)).await?;
-    let subset = named(&by.app, &mut groups, "subset", std::mem::take(&mut more.subset)).await?;
-    let right = by.caller.for_groups(groups.iter().map(String::as_str))?;
+    let approve = more.approve;
+    let right = by.caller.to_act_on_own()?;
+    let jobs = named(&by, Permission::Operate, "jobs", std::mem::take(&mut more.jobs)).await?;
+    let subset = named(&by, Permission::Operate, "subset", std::mem::take(&mut more.subset)).await?;
     let cascade = match (more.cascade, subset.is_empty()) {
         (Reach::Job, true) => Cascade::Job,
         (Reach::Logic, true) => Cascade::Logic,
@@ -253,11 +251,11 @@ pub(super) async fn request(by: Writer, Body(body): Body) -> Answered<RerunPlann
 
 /// Plans a cold start (GEN-8).
 pub(super) async fn cold_start(by: Writer, Body(body): Body) -> Answered<RerunPlanned> {
-    let right = by.caller.for_site(Role::SuperAdministrator)?;
+    let right = by.caller.for_site(Permission::ColdStart)?;
     let more: ColdStartRequest = parse(body)?;
     let of = match (more.group, more.jobs) {
         (Some(group), None) => ColdStartOf::Group(group),
-        (None, Some(jobs)) => ColdStartOf::Jobs(named(&by.app, &mut BTreeSet::new(), "jobs", jobs).await?),
+        (None, Some(jobs)) => ColdStartOf::Jobs(named(&by, Permission::ColdStart, "jobs", jobs).await?),
         (None, None) => ColdStartOf::All,
         (Some(group), Some(_)) => {
             return Err(Problem::field("group", group, "give a group or jobs, not both"));
@@ -283,7 +281,7 @@ pub(super) async fn clear(by: Writer, Path(text): Path<String>, Body(body): Body
     let ClearRequest { concurrency, reason, approve } = parse(body)?;
     let batch: BatchId = id("batch", &text)?;
     let row = batch_row(&by.app, batch).await?;
-    let right = by.caller.for_group(&row.group_name)?;
+    let right = by.caller.may(Permission::Operate, &by.app.object_of_batch(&by.caller, &row).await?)?;
     may_approve_unseen(&by.caller, approve, true)?;
     let time = Timestamp::from_millisecond(row.logical_time)
         .map_err(|_| Problem::internal("the batch's logical time cannot be read"))?;

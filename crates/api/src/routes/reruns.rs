@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::Path;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tidemill_model::{RerunCommand, RerunId, Role, ShardId};
+use tidemill_model::{Permission, RerunCommand, RerunId, ShardId};
 use tidemill_store::rows::RerunRow;
 use tidemill_store::{ReadTables, RerunFilter, Tables};
 
@@ -12,12 +12,13 @@ use super::requests::{Reader, Writer};
 use crate::Problem;
 use crate::app::App;
 use crate::body::{Body, parse};
+use crate::object::Object;
 use crate::parameter::Asked;
 use crate::params::{Params, id};
 use crate::rights::Caller;
 use crate::view::{
-    Answered, List, RerunBatchView, RerunJobView, RerunJobs, RerunSkipView, RerunView, Written, groups_of,
-    name_of,
+    Answered, List, RerunBatchView, RerunJobView, RerunJobs, RerunSkipView, RerunView, Written, full_name,
+    groups_of, name_of,
 };
 
 pub(super) const KIND: Asked<String> =
@@ -48,24 +49,26 @@ pub(super) async fn list(by: Reader, params: Params) -> Answered<List<RerunView>
     let filter = RerunFilter { kind: params.get(KIND)?, state: params.get(STATE)? };
     let request = params.page()?;
     let mut page = by.app.read(move |tables| tables.reruns(&filter, &request)).await?;
-    page.items.retain(|row| reads(&by.caller, row).is_ok());
+    page.items.retain(|row| reads(&by.caller, row));
     Ok(Json(List::from(page)))
 }
 
 async fn readable(app: &App, caller: &Caller, text: &str) -> Result<RerunRow, Problem> {
     let rerun: RerunId = id("rerun", text)?;
     let row = app.find("rerun", rerun, |tables, rerun| tables.rerun(rerun.0)).await?;
-    reads(caller, &row)?;
-    Ok(row)
+    if reads(caller, &row) { Ok(row) } else { Err(Problem::unknown("rerun", rerun).foreign()) }
 }
 
-/// Whether it reaches every group that the plan does. While that is not known, it is for who asked for it.
-fn reads(caller: &Caller, row: &RerunRow) -> Result<(), Problem> {
+/// Whether it reaches all that the plan does: every group, or it asked for it and reached every job of it then. While the groups
+/// are not known, it is for who asked for it.
+fn reads(caller: &Caller, row: &RerunRow) -> bool {
     let groups = groups_of(row);
-    if groups.is_empty() && *row.requested_by != *caller.name() {
-        return caller.reaches_all();
+    if caller.is_of_site()
+        || (!caller.is_bound_to_groups_alone() || groups.is_empty()) && *row.requested_by == *caller.name()
+    {
+        return true;
     }
-    groups.iter().try_for_each(|group| caller.may_read(group))
+    !groups.is_empty() && groups.iter().all(|group| caller.reaches(group))
 }
 
 pub(super) async fn get(by: Reader, Path(text): Path<String>) -> Answered<RerunView> {
@@ -74,17 +77,19 @@ pub(super) async fn get(by: Reader, Path(text): Path<String>) -> Answered<RerunV
 
 pub(super) async fn jobs(by: Reader, Path(text): Path<String>) -> Answered<RerunJobs> {
     let row = readable(&by.app, &by.caller, &text).await?;
-    by.app.read(move |tables| jobs_of(tables, row.id)).await.map(Json)
+    by.app.read(move |tables| jobs_of(tables, &by.caller, row.id)).await.map(Json)
 }
 
-fn jobs_of(tables: &dyn Tables, rerun: i64) -> Result<RerunJobs, tidemill_store::Error> {
+/// Those that it leaves out may be of others, and have no names then.
+fn jobs_of(tables: &dyn Tables, caller: &Caller, rerun: i64) -> Result<RerunJobs, tidemill_store::Error> {
     let mut plan = Vec::new();
     for job in tables.rerun_jobs(rerun)? {
         plan.push(RerunJobView { job_name: name_of(tables, job.job_id)?, row: job.into() });
     }
     let mut left_out = Vec::new();
     for skip in tables.rerun_skips(rerun)? {
-        left_out.push(RerunSkipView { job_name: name_of(tables, skip.job_id)?, row: skip.into() });
+        let row = tables.job(skip.job_id)?.filter(|row| caller.sees(&Object::of_row(row)));
+        left_out.push(RerunSkipView { job_name: row.as_ref().map(full_name), row: skip.into() });
     }
     Ok(RerunJobs { plan, left_out })
 }
@@ -103,8 +108,12 @@ pub(super) async fn batches(
 async fn act(by: &Writer, text: &str, command: impl FnOnce(RerunId) -> RerunCommand) -> Answered<Written> {
     let row = readable(&by.app, &by.caller, text).await?;
     let right = match &*row.kind {
-        "cold_start" => by.caller.for_site(Role::SuperAdministrator)?,
-        _ => by.caller.for_groups(groups_of(&row).iter().map(String::as_str))?,
+        "cold_start" => by.caller.for_site(Permission::ColdStart)?,
+        _ if *row.requested_by == *by.caller.name() => by.caller.to_act_on_own()?,
+        _ => {
+            let groups: Vec<_> = groups_of(&row).iter().map(|group| Object::group_called(group)).collect();
+            by.caller.may_all(Permission::Operate, &groups)?
+        }
     };
     by.written(right, ShardId::CATALOGUE, command(RerunId(row.id))).await
 }

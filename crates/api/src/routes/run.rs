@@ -6,13 +6,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tidemill_cluster::propagation::by_job;
 use tidemill_model::{
-    Answer, BatchCommand, GroupName, JobCommand, JobId, JobName, ShardId, Timestamp, bounds,
+    Answer, BatchCommand, GroupName, JobCommand, JobId, JobName, Permission, ShardId, Timestamp, bounds,
 };
 
 use super::requests::Writer;
 use crate::Problem;
 use crate::app::App;
 use crate::body::{Body, parse};
+use crate::object::Object;
 use crate::parameter::Asked;
 use crate::params::{Params, id};
 use crate::rights::Caller;
@@ -32,6 +33,13 @@ pub(crate) struct JobPlace {
     pub(crate) shard: ShardId,
     /// The group's name.
     pub(crate) group: String,
+}
+
+impl JobPlace {
+    /// The job, as the caller's rights need it known.
+    pub(crate) async fn object(&self, app: &App, caller: &Caller, job: JobId) -> Result<Object, Problem> {
+        app.object_of(caller, Object::new("job", job, self.group.as_str()), job).await
+    }
 }
 
 /// Who decides the batches of a job: for a submitted one the shard that minted its id, for one of the catalogue
@@ -94,7 +102,7 @@ pub(super) async fn run(by: Writer, Path(text): Path<String>, Body(body): Body) 
     let RunRequest { logical_time, parameters, concurrent } = parse(body)?;
     let job: JobId = id("job", &text)?;
     let place = job_place(&by.app, job).await?;
-    let right = by.caller.for_group(&place.group)?;
+    let right = by.caller.may(Permission::Operate, &place.object(&by.app, &by.caller, job).await?)?;
     check_parameters(&by.app, &by.caller, job, &parameters).await?;
     let command = BatchCommand::RunJob { job, logical_time, parameters, concurrent };
     Generated::of(by.write(right)?.send_for_job(job, place.shard, command.into()).await?)
@@ -166,7 +174,10 @@ pub(super) async fn move_to(by: Writer, Path(text): Path<String>, Body(body): Bo
         return Err(Problem::field("job", job, rule));
     }
     let place = job_place(&by.app, job).await?;
-    let right = by.caller.for_groups([&*place.group, group.as_str()])?;
+    let right = by.caller.may(Permission::Edit, &place.object(&by.app, &by.caller, job).await?)?;
+    if !by.caller.defines_in(group.as_str()) {
+        return Err(Object::group_called(group.as_str()).missing().foreign());
+    }
     let command = JobCommand::Move { job, to: group.clone() };
     by.settled(right, command, by_job(job, group.as_str())).await
 }
@@ -187,6 +198,6 @@ async fn change(
 ) -> Settled<Written> {
     let job: JobId = id("job", &text)?;
     let place = job_place(&by.app, job).await?;
-    let right = by.caller.for_group(&place.group)?;
+    let right = by.caller.may(Permission::Edit, &place.object(&by.app, &by.caller, job).await?)?;
     by.settled(right, command(job), by_job(job, &place.group)).await
 }

@@ -9,7 +9,7 @@ use axum::{Extension, Json};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tidemill_model::{Role, ShardCommand, ShardId, Timestamp};
+use tidemill_model::{Permission, ShardCommand, ShardId, Timestamp};
 use tidemill_store::{DeadLetterFilter, PageRequest, ReadTables};
 
 use super::requests::Writer;
@@ -131,6 +131,6 @@ pub(super) async fn set_time(
         let rule = format!("must be the number of a partition, 0 to {}", count.saturating_sub(1));
         return Err(Problem::field("partition", partition, rule));
     };
-    let right = by.caller.for_site(Role::SuperAdministrator)?;
+    let right = by.caller.for_site(Permission::Manage)?;
     by.written(right, shard, ShardCommand::SetTime { now: at }).await
 }

@@ -8,6 +8,7 @@ use super::jobs::readable;
 use super::requests::Reader;
 use crate::Problem;
 use crate::app::App;
+use crate::object::Object;
 use crate::params::{Params, id};
 use crate::rights::Caller;
 use crate::view::{
@@ -69,7 +70,7 @@ fn children_of(
 ) -> Result<List<ChildView>, tidemill_store::Error> {
     let mut items = Vec::with_capacity(page.items.len());
     for named in page.items {
-        let shown = |row: &JobRow| row.deleted_at.is_none() && caller.reaches(&row.group_name);
+        let shown = |row: &JobRow| row.deleted_at.is_none() && caller.sees(&Object::of_row(row));
         let child = tables.job(named.job_id)?.filter(shown);
         items.extend(child.map(|row| ChildView::new(&row, mapping(&named))));
     }

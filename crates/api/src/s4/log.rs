@@ -6,7 +6,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use schemars::JsonSchema;
 use serde::Serialize;
-use tidemill_model::{BatchId, BatchState, JobId, LogPlace, LogStream};
+use tidemill_model::{BatchId, BatchState, JobId, LogPlace, LogStream, Permission};
 use tidemill_store::rows::AttemptRow;
 
 use super::newest::{Newest, newest, place};
@@ -15,6 +15,7 @@ use crate::Problem;
 use crate::app::App;
 use crate::log_stores::GONE;
 use crate::logs::{AttemptLog, read_batch};
+use crate::object::Object;
 use crate::parameter::Parameter;
 use crate::params::Params;
 use crate::routes::{LINES, PART_LINES, asked_range, download_attempt};
@@ -149,13 +150,13 @@ pub(super) async fn download(
         Problem::new(StatusCode::NOT_FOUND, GONE, detail)
     };
     let attempt = attempts.last().ok_or_else(no_log)?;
-    download_attempt(&app, found.standing, found.group, (attempt, found.stream), range).await
+    download_attempt(&app, found.standing, found.object, (attempt, found.stream), range).await
 }
 
 struct Found {
     standing: Standing,
     job: JobId,
-    group: String,
+    object: Object,
     stream: LogStream,
     newest: Newest,
 }
@@ -172,7 +173,8 @@ async fn find(
     let job: JobId = params.required(JOB)?;
     let stream = params.required(TYPE)?;
     let place = place(app, caller, job).await?;
-    caller.may_read(&place.group)?;
+    let object = place.object(app, caller, job).await?;
+    caller.may(Permission::ReadLogs, &object)?;
     let newest = newest(app, &place, job).await?;
-    Ok(Found { standing, job, group: place.group, stream, newest })
+    Ok(Found { standing, job, object, stream, newest })
 }

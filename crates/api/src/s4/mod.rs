@@ -18,7 +18,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
-use tidemill_model::{JobId, LogStream, RefusalReason, Role};
+use tidemill_model::{JobId, LogStream, Permission, RefusalReason};
 
 use crate::Problem;
 use crate::app::App;
@@ -61,6 +61,7 @@ pub(crate) fn calls() -> Calls {
     Calls::default()
         .add(
             Call::act("/api/job/submit", "Submits a job; without cron and dependencies it runs at once")
+                .needing(Permission::Edit)
                 .key_in_fields()
                 .takes::<submit::SubmitRequest>()
                 .gives::<submit::Submitted>(),
@@ -68,7 +69,7 @@ pub(crate) fn calls() -> Calls {
         )
         .add(
             Call::get("/api/log", "A part of the log of a job's newest batch, over all its attempts")
-                .of_group(Role::Viewer)
+                .of_group(Permission::ReadLogs)
                 .key_in_fields()
                 .query(&OF_PART)
                 .gives::<log::JobLog>(),
@@ -76,7 +77,7 @@ pub(crate) fn calls() -> Calls {
         )
         .add(
             Call::get("/api/log/download", "The whole log of the newest attempt of a job's newest batch")
-                .of_group(Role::Viewer)
+                .of_group(Permission::ReadLogs)
                 .key_in_fields()
                 .query(&OF_LOG)
                 .gives_media("text/plain"),
@@ -84,7 +85,7 @@ pub(crate) fn calls() -> Calls {
         )
         .add(
             Call::get("/api/job/status", "The state of a job's newest batch")
-                .of_group(Role::Viewer)
+                .of_group(Permission::View)
                 .key_in_fields()
                 .query(&OF_JOB)
                 .gives::<newest::JobStatus>(),
@@ -180,7 +181,7 @@ fn refused(problem: Problem, mut members: Value) -> Response {
     members["code"] = json!(problem.code);
     members["errors"] = json!(problem.errors);
     let mut response = Json(members).into_response();
-    if problem.status() == StatusCode::FORBIDDEN {
+    if problem.status() == StatusCode::FORBIDDEN || problem.is_foreign {
         response.extensions_mut().insert(Refused(RefusalReason::Forbidden));
     }
     response

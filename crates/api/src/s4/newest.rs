@@ -10,7 +10,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
 use tidemill_model::{
-    BatchCommand, BatchId, BatchResult, BatchState, Command, JobId, LiveAnswer, LiveQuery, ShardId,
+    BatchCommand, BatchId, BatchResult, BatchState, Command, JobId, LiveAnswer, LiveQuery, Permission,
+    ShardId,
 };
 use tidemill_store::ReadTables;
 
@@ -44,7 +45,7 @@ pub(super) async fn status(
     params.check(&OF_JOB)?;
     let job: JobId = params.required(JOB)?;
     let place = place(&app, &caller, job).await?;
-    caller.may_read(&place.group)?;
+    caller.may(Permission::View, &place.object(&app, &caller, job).await?)?;
     let newest = newest(&app, &place, job).await?;
     let result = newest.result.map_or("", |result| result.as_str()).to_owned();
     Ok(Json(JobStatus { job_id: job.0, status: newest.state.number(), result }))
@@ -86,7 +87,7 @@ async fn end(app: &App, params: &Params, headers: &HeaderMap) -> Result<JobId, P
     let job: JobId = params.required(JOB)?;
     let caller = caller.asking(Asks::new([b"kill", job.to_string().as_bytes()]));
     let place = place(app, &caller, job).await?;
-    let right = caller.for_group(&place.group)?;
+    let right = caller.may(Permission::Operate, &place.object(app, &caller, job).await?)?;
     let command = Command::Batch(BatchCommand::KillJob { job });
     Write::new(app, right, headers)?.send_for_job(job, place.shard, command).await?;
     Ok(job)

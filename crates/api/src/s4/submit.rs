@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tidemill_directory::Group;
 use tidemill_model::{
-    Answer, BatchCommand, Command, GroupId, JobCommand, JobId, JobName, JobSpec, JobType, Priority, Program,
-    ScheduleInput, ShardId, Submission, bounds,
+    Answer, BatchCommand, Command, GroupId, JobCommand, JobId, JobName, JobSpec, JobType, Permission,
+    Priority, Program, ScheduleInput, ShardId, Submission, bounds,
 };
 
 use super::{body_of, caller_by_body, refused};
@@ -18,6 +18,7 @@ use crate::Problem;
 use crate::app::App;
 use crate::body::parse;
 use crate::job_types;
+use crate::object::Object;
 use crate::rights::Caller;
 use crate::write::Write;
 
@@ -107,11 +108,19 @@ async fn accept(app: &App, headers: &HeaderMap, mut body: Value) -> Result<JobId
         let rule = format!("must have 1 to {MAX_USER_CHARS} characters");
         return Err(Problem::field("user", request.user, rule));
     }
-    let caller = caller.for_user(Some(request.user.as_str().into()));
+    let caller = app.in_the_name_of(caller, &request.user).await?;
     let group_id = GroupId(request.group_id);
     let group = app.group_numbered(group_id).await?;
-    let group = group.ok_or_else(|| Problem::field("group_id", group_id, "must be the number of a group"))?;
-    let right = caller.for_group(group.name.as_str())?;
+    let no_group = || Problem::field("group_id", group_id, "must be the number of a group");
+    let group = group.ok_or_else(no_group)?;
+    let right = caller.to_define()?;
+    if !caller.defines_in(group.name.as_str()) {
+        return Err(no_group().foreign());
+    }
+    if caller.may(Permission::Edit, &Object::of_owner(&request.user, group.name.as_str())).is_err() {
+        let rule = "owns the job, and must be of a department for which the caller may define jobs";
+        return Err(Problem::field("user", request.user, rule));
+    }
     let parents = job_ids(request.dependency_jobids.take())?;
     let job = job_of(request, &caller, &group, &app.config.default_zone)?;
     job_types::check_one(app, "job_type", &job.job_type).await?;

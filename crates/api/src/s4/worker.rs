@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tidemill_model::{Command, WorkerCommand, WorkerId};
+use tidemill_model::{Command, Permission, WorkerCommand, WorkerId};
 use tidemill_store::rows::WorkerRow;
 use tidemill_store::{ReadTables, Tables, WorkerFilter};
 
@@ -15,6 +15,7 @@ use super::{body_of, caller_by_body, refused};
 use crate::Problem;
 use crate::app::{App, shard_in};
 use crate::body::parse;
+use crate::object::Object;
 use crate::view::for_each_row;
 use crate::write::Write;
 
@@ -73,7 +74,8 @@ async fn change(app: &App, headers: &HeaderMap, mut body: Value) -> Result<(Stri
     let wanted = addresses.clone();
     let row = app.read(move |tables| worker_at(tables, &wanted)).await?;
     let row = row.ok_or_else(|| Problem::unknown("worker", &addresses[0]))?;
-    let right = caller.for_group(&row.group_name)?;
+    let object = Object::new("worker", &addresses[0], Arc::clone(&row.group_name));
+    let right = caller.may(Permission::Operate, &object)?;
     let worker = WorkerId::new(&*row.id);
     let command = match status {
         0 => Command::Worker(WorkerCommand::Drain { worker }),

@@ -213,8 +213,18 @@ fn body(verb: &str, path: &str) -> Value {
     }
 }
 
-/// Whether the key got past the question of rights.
-async fn may(fixture: &Fixture, app: Option<&str>, verb: &str, path: &str, body: &Value) -> bool {
+/// What became of a call, as far as rights go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum May {
+    /// It got past the question of rights.
+    Yes,
+    /// It is refused, with the reason.
+    No,
+    /// There is no such thing, for that one.
+    Missing,
+}
+
+async fn may(fixture: &Fixture, app: Option<&str>, verb: &str, path: &str, body: &Value) -> May {
     let method = Method::from_bytes(verb.to_uppercase().as_bytes()).unwrap();
     let request = match app {
         Some(app) => fixture.request(method.clone(), path, app),
@@ -228,19 +238,71 @@ async fn may(fixture: &Fixture, app: Option<&str>, verb: &str, path: &str, body:
     // The stream has no end, and these calls answer in a form of their own.
     let own_form = ["/api/job/", "/api/log", "/api/worker/status"].iter().any(|of| path.starts_with(of));
     if own_form && status == 200 {
-        return !answered.text().await.unwrap().contains("forbidden");
+        let text = answered.text().await.unwrap();
+        let is = |what: &str| text.contains(what);
+        let is_missing = is("there is no") || is("must be the number of a group");
+        return if is("forbidden") {
+            May::No
+        } else if is_missing {
+            May::Missing
+        } else {
+            May::Yes
+        };
     }
-    ![401, 403].contains(&status)
+    match status {
+        401 | 403 => May::No,
+        404 if answered.text().await.unwrap().contains("urn:tidemill:problem:unknown") => May::Missing,
+        _ => May::Yes,
+    }
 }
 
-async fn line(fixture: &Fixture, verb: &str, path: &str, body: &Value) -> (String, Vec<bool>) {
+/// What stands for the objects here, and for some that are nowhere.
+fn names() -> Vec<(String, String)> {
+    let (job, batch) = (definitions()[0].id.0, batch(1, 3).id);
+    let numbers = [job, batch, 4097].map(|id| (id.to_string(), (id + (7_000 << 12)).to_string()));
+    let words = [("demo", "nowhere"), ("w1", "w9"), ("\"ann\"", "\"nobody\""), ("users/ann", "users/nobody")];
+    let more = [("extract", "nothing"), ("127.0.0.1", "127.0.0.9"), ("\"group_id\":1,", "\"group_id\":77,")];
+    let site = ["audit/1740787200000:0:0:0", "reruns/1"].map(|place| (place.to_owned(), format!("{place}9")));
+    let words = words.into_iter().chain(more).map(|(here, nowhere)| (here.to_owned(), nowhere.to_owned()));
+    numbers.into_iter().chain(words).chain(site).collect()
+}
+
+/// The same about objects that are nowhere.
+fn missing(text: &str) -> String {
+    names().iter().fold(text.to_owned(), |text, (here, nowhere)| text.replace(here, nowhere))
+}
+
+/// What is answered, whatever the objects are called.
+async fn answer(fixture: &Fixture, app: &str, verb: &str, path: &str, body: &Value) -> String {
+    let method = Method::from_bytes(verb.to_uppercase().as_bytes()).unwrap();
+    let request = fixture.request(method.clone(), path, app);
+    let request =
+        if method == Method::GET || method == Method::DELETE { request } else { request.json(body) };
+    let answered = request.send().await.unwrap();
+    let status = answered.status();
+    // The stream has no end.
+    let text = if path.starts_with("/api/events") { String::new() } else { answered.text().await.unwrap() };
+    let both = names().into_iter().flat_map(|(here, nowhere)| [here, nowhere]);
+    let own = ["nobody", "ann", "1740787200000:0:0:09", "1740787200000:0:0:0", "rerun 19", "rerun 1"];
+    let own =
+        own.into_iter().chain(["\"77\"", "\"1\"", "\"19\"", "\\\"77\\\"", "\\\"1\\\""]).map(str::to_owned);
+    let mut all: Vec<String> = both.chain(own).collect();
+    all.sort_by_key(|name| std::cmp::Reverse(name.len()));
+    format!("{status} {}", all.iter().fold(text, |text, name| text.replace(name.as_str(), "IT")))
+}
+
+async fn line(fixture: &Fixture, verb: &str, path: &str, body: &Value) -> (String, Vec<May>) {
     let mut all = vec![may(fixture, None, verb, path, body).await];
     for (bound, _) in BOUND {
         for role in ROLES {
             all.push(may(fixture, Some(&format!("{role}-{bound}")), verb, path, body).await);
         }
     }
-    let word = |may: &bool| if *may { 'x' } else { '.' };
+    let word = |may: &May| match may {
+        May::Yes => 'x',
+        May::No => '.',
+        May::Missing => '-',
+    };
     let words: Vec<String> = all.iter().map(|may| word(may).to_string()).collect();
     let (none, keys) = words.split_first().unwrap();
     let keys: Vec<String> = keys.chunks(ROLES.len()).map(<[String]>::concat).collect();
@@ -255,7 +317,7 @@ async fn every_call_gives_each_key_what_it_declares() {
     objects(&fixture);
     let mut broken = Vec::new();
     let mut table = String::from(
-        "What each key may, by call: `x` it may, `.` it may not. Objects are of group demo. Columns: no key; then viewer, user,\n\
+        "What each key may, by call: `x` it may, `.` it may not, `-` there is no such thing for it. Objects are of group demo. Columns: no key; then viewer, user,\n\
          administrator and super_administrator, bound to no group, bound to demo, bound to another group.\n\n",
     );
     for (path, operations) in tidemill_api::document()["paths"].as_object().unwrap() {
@@ -264,21 +326,35 @@ async fn every_call_gives_each_key_what_it_declares() {
             writeln!(table, "{words}  {verb} {path}").unwrap();
             let Some(role) = operation["x-role"].as_str() else { continue };
             let rank = ROLES.iter().position(|known| *known == role).unwrap();
-            assert!(!all[0], "{verb} {path} without a key");
+            assert_eq!(all[0], May::No, "{verb} {path} without a key");
+            if operation["x-reach"] == "group" {
+                let app = format!("{}-other", ROLES[rank]);
+                let (path, body) = (filled(path), body(verb, path));
+                let foreign = answer(&fixture, &app, verb, &path, &body).await;
+                let gone = serde_json::from_str(&missing(&body.to_string())).unwrap();
+                let missing = answer(&fixture, &app, verb, &missing(&path), &gone).await;
+                if foreign != missing {
+                    broken.push(format!("{verb} {path} of another group: {foreign}\nof none: {missing}"));
+                }
+            }
             let is_list = *verb == "get" && !path.contains('{') && by_query(path).is_none();
             for (bound, (name, _)) in BOUND.iter().enumerate() {
                 for (role, may) in all[1 + bound * ROLES.len()..][..ROLES.len()].iter().enumerate() {
-                    let wanted = match operation["x-reach"].as_str().unwrap() {
-                        _ if role < rank => false,
-                        "site" | "own" => bound == 0,
-                        "group" => bound < 2 || is_list,
-                        _ => true,
+                    // What is of the site is so for the key that may everything.
+                    let of_all = all[ROLES.len()];
+                    let wanted: &[May] = match operation["x-reach"].as_str().unwrap() {
+                        "group" if role < rank && bound == 2 => &[May::No, May::Missing],
+                        _ if role < rank => &[May::No],
+                        "site" if bound != 0 => &[May::No],
+                        "own" if bound != 0 => &[May::Missing],
+                        // Looked at above: it is as if there were no such thing.
+                        "group" if bound == 2 && !is_list => &[May::Yes, May::Missing],
+                        _ => &[of_all],
                     };
-                    if *may != wanted {
+                    if !wanted.contains(may) {
+                        let role = ROLES[role];
                         broken.push(format!(
-                            "{verb} {path} by a {} bound to {name}: it {} call",
-                            ROLES[role],
-                            if *may { "may" } else { "may not" }
+                            "{verb} {path} by a {role} bound to {name}: {may:?}, not {wanted:?}"
                         ));
                     }
                 }

@@ -270,8 +270,8 @@ async fn tickets_are_for_one_log_of_the_workers_group_and_after_the_rights() {
         }
         codes
     };
-    assert_eq!(asked(&foreign, "demo-user").await, [403; 5]);
-    assert_eq!(asked(&own, "of-other").await, [403; 5]);
+    assert_eq!(asked(&foreign, "demo-user").await, [404; 5]);
+    assert_eq!(asked(&own, "of-other").await, [404; 5]);
     assert_eq!(asked(&guessed, "demo-user").await, [404; 5]);
     for call in calls {
         assert_eq!(send(fixture.open(Method::GET, &log_of(&own, call))).await.status, 401, "{call}");

@@ -20,6 +20,7 @@ mod log_store;
 mod log_tail;
 mod logs;
 mod owner;
+mod persons;
 mod propagation;
 mod pull;
 mod reads;

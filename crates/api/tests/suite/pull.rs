@@ -293,7 +293,7 @@ async fn keys_pull_for_users_of_their_groups() {
     for (app, user, wanted) in [
         ("viewer", USER, (403, "forbidden")),
         ("demo-user", USER, (200, "")),
-        ("demo-user", "of-other", (403, "forbidden")),
+        ("demo-user", "of-other", (404, "user_unknown")),
         ("both", "of-other", (200, "")),
         ("root", "nobody", (404, "user_unknown")),
     ] {

@@ -60,6 +60,8 @@ pub(crate) fn key(app: &str, role: &str, groups: &[&str]) -> AppKeyRow {
         role: role.into(),
         groups: serde_json::to_string(groups).unwrap().into(),
         accounts: "[]".into(),
+        may: "[]".into(),
+        department: None,
         defined_at: T0,
     }
 }
@@ -109,6 +111,8 @@ pub(crate) fn job_row(definition: &JobDefinition) -> JobRow {
         unnamed: false,
         submitted: false,
         owner: spec.owner.as_str().into(),
+        owner_name: Some(spec.owner.as_str().into()).filter(|_| !spec.owner.is_empty()),
+        business_name: Some(spec.business_type.as_str().into()).filter(|_| !spec.business_type.is_empty()),
         job_type: spec.job_type.as_str().into(),
         parent_count: definition.parents.len() as i64,
         definition: serde_json::to_string(definition).unwrap().into(),

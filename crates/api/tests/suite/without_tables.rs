@@ -21,14 +21,14 @@ use crate::support::{Owner, definition, job};
 const LONG: Duration = Duration::from_secs(30);
 
 /// The journal of the fixture's catalogue, and the thread that follows it.
-struct Followed {
+pub(crate) struct Followed {
     owner: Owner,
     shutdown: Shutdown,
     thread: Option<JoinHandle<Result<(), Error>>>,
 }
 
 impl Followed {
-    fn follow(fixture: &Fixture) -> Self {
+    pub(crate) fn follow(fixture: &Fixture) -> Self {
         let shutdown = Shutdown::new();
         let owner = Owner::claim(&fixture.log, 0);
         let thread =
@@ -37,7 +37,7 @@ impl Followed {
     }
 
     /// Decides, and waits until that is known.
-    fn decide(&mut self, fixture: &Fixture, events: Vec<Value>) {
+    pub(crate) fn decide(&mut self, fixture: &Fixture, events: Vec<Value>) {
         let offset = self.owner.decide(events.into_iter().map(|event| (0, event)).collect());
         assert!(fixture.known.wait(offset, LONG) && fixture.known.wait_as_of(Instant::now(), LONG));
     }
@@ -50,7 +50,7 @@ impl Drop for Followed {
     }
 }
 
-fn key(app: &str, groups: &[&str]) -> Value {
+pub(crate) fn key(app: &str, groups: &[&str]) -> Value {
     let hash: String = Sha256::digest(SECRET.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
     json!({"catalogue": {"key_defined": {"app": app, "hash": hash, "role": "user", "groups": groups}}})
 }
@@ -139,8 +139,8 @@ async fn work_goes_on_while_no_table_can_be_read() {
     let shards: Vec<_> = fixture.owner.seen().iter().map(|command| command.shard).collect();
     assert_eq!(shards, [ShardId(1); 8]);
     // What the key does not reach, what it may not, and who is not there, as with tables.
-    assert_eq!(post("/api/pull", json!({"user": "bob"})).await.code(), (403, "forbidden"));
-    assert_eq!(post("/api/batches/4098/kill", json!({})).await.code(), (403, "forbidden"));
+    assert_eq!(post("/api/pull", json!({"user": "bob"})).await.code(), (404, "user_unknown"));
+    assert_eq!(post("/api/batches/4098/kill", json!({})).await.code(), (404, "unknown"));
     let told = post(&format!("/api/jobs/{report}/run"), json!({"parameters": {"day": "1"}})).await;
     assert_eq!(told.body["errors"][0]["field"], "parameters.day", "{}", told.body);
     assert_eq!(post("/api/pull", json!({"user": "nobody"})).await.status, 404);

@@ -123,6 +123,26 @@ pub(crate) enum KeyRole {
     SuperAdministrator,
 }
 
+/// What a key can be given beside its role.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub(crate) enum KeyPermission {
+    /// To see jobs, their batches and what they wait for
+    View,
+    /// To read what jobs print
+    ReadLogs,
+    /// To run, rerun, end and mark batches, freeze a group, drain a host and pull tasks
+    Operate,
+    /// To define, change, switch and remove jobs and pull tasks
+    Edit,
+    /// To let a batch run without conditions that it waits for
+    Override,
+    /// To answer for the quality service or a third party
+    Answer,
+    /// To say that nothing of an attempt or a worker runs any more
+    DeclareDead,
+}
+
 /// What to do with application keys.
 #[derive(Debug, Subcommand)]
 pub(crate) enum KeyCommand {
@@ -139,6 +159,12 @@ pub(crate) enum KeyCommand {
         /// Jobs that it applies may run as this account of their worker's host (repeatable) [default: none]
         #[arg(long, value_name = "ACCOUNT")]
         run_as: Vec<String>,
+        /// What it may beside what its role gives (repeatable) [default: nothing]
+        #[arg(long, value_enum, value_name = "PERMISSION")]
+        may: Vec<KeyPermission>,
+        /// Let it belong to this department, and reach the jobs of that alone
+        #[arg(long, value_name = "DEPARTMENT")]
+        department: Option<String>,
         /// With the operator's secret (operator.key, or the setting operator_key) in place of a key: where every
         /// super-administrator's key is lost
         #[arg(long)]

@@ -124,14 +124,18 @@ pub(super) fn whoami(session: &Session<'_>) -> Done<Exit> {
     }))
 }
 
-const KEYS: &str = "app, role, groups, run_as, DEFINED: defined_at";
+const KEYS: &str = "app, role, may, groups, department, run_as, DEFINED: defined_at";
 
 pub(super) fn key(session: &Session<'_>, command: KeyCommand) -> Done<Exit> {
     match command {
         KeyCommand::Ls => session.show_list(&session.server.get("/api/keys", &[])?, KEYS, "No keys."),
-        KeyCommand::Apply { app, role, groups, run_as, operator } => {
+        KeyCommand::Apply { app, role, groups, run_as, may, department, operator } => {
             let secret = secret::draw::<24>();
-            let body = json!({ "app": app, "secret": secret, "role": word(&role), "groups": groups, "run_as": run_as });
+            let may: Vec<_> = may.iter().map(word).collect();
+            let body = json!({
+                "app": app, "secret": secret, "role": word(&role), "groups": groups, "run_as": run_as, "may": may,
+                "department": department,
+            });
             let mut answer = match operator {
                 true => session.with_operator_key()?.post("/api/admin/keys", Some(&body))?,
                 false => session.server.post("/api/keys", Some(&body))?,

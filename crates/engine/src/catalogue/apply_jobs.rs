@@ -58,6 +58,7 @@ impl Catalogue {
             accepted.iter().map(|(definition, _)| Arc::clone(definition)).collect();
         self.check_all_stay(&definitions)?;
         let reach = self.reach_of(terms.by);
+        self.check_editable(&definitions, reach, |index| format!("jobs[{index}]"))?;
         let order = self.check_graph(&definitions, reach, |index| format!("jobs[{index}]"))?;
         let pruned = self.pruned(&names, prune, &definitions, terms)?;
         let rewritten: BTreeSet<JobId> = names.ids().chain(pruned.iter().map(|(id, _)| *id)).collect();
@@ -125,7 +126,9 @@ impl Catalogue {
         let definition = Arc::new(definition);
         let alone = std::slice::from_ref(&definition);
         self.check_all_stay(alone)?;
-        self.check_graph(alone, self.reach_of(Some(by)), |_| String::new())?;
+        let reach = self.reach_of(Some(by));
+        self.check_editable(alone, reach, |_| String::new())?;
+        self.check_graph(alone, reach, |_| String::new())?;
         let event = Event::Job(JobEvent::Defined { definition, enabled, unnamed: true, previous_name: None });
         Ok(Decision::answered(vec![event], Answer::Submitted { job: id, batch: None }))
     }

@@ -64,10 +64,12 @@ impl Catalogue {
             CatalogueCommand::DefineGroup { name, worker_key, settings } => {
                 self.define_group(name, worker_key, settings).into()
             }
-            CatalogueCommand::DefineKey { app, hash, role, groups, run_as, first_only } => {
+            CatalogueCommand::DefineKey { app, hash, role, groups, run_as, may, department, first_only } => {
                 let most = fault_injection.max_keys.unwrap_or(keys::MAX_KEYS);
                 let (role, first_only) = (*role, *first_only);
-                self.define_key(&NewKey { app, hash, role, groups, run_as, first_only }, most).into()
+                let department = department.as_ref();
+                let key = NewKey { app, hash, role, groups, run_as, may, department, first_only };
+                self.define_key(&key, most).into()
             }
             CatalogueCommand::RevokeKey { app } => self.revoke_key(app).into(),
             CatalogueCommand::Freeze { group, latest, reason } => {

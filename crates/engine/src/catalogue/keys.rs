@@ -11,9 +11,11 @@ use std::sync::Arc;
 
 use tidemill_derive::Stored;
 use tidemill_model::{
-    Account, Actor, CatalogueEvent, FieldError, GroupName, JobDefinition, JobId, Rejection, Role, bounds,
+    Account, Actor, CatalogueEvent, DepartmentName, FieldError, GroupName, JobDefinition, JobId, Level,
+    Permission, Person, Rejection, Role, bounds,
 };
 
+use super::apply_jobs::check_none;
 use super::{Catalogue, NAMED_JOBS, check_count, check_limit};
 use crate::decision::{Decision, Ruled};
 
@@ -28,12 +30,14 @@ pub(crate) struct Key {
     /// The groups that it is bound to; none: it reaches all.
     pub(crate) groups: BTreeSet<GroupName>,
     pub(crate) run_as: BTreeSet<Account>,
+    /// The department that it belongs to, and whose jobs alone it reaches.
+    pub(crate) department: Option<DepartmentName>,
 }
 
 impl Key {
     /// Whether it is a super-administrator's, who is that of the whole site.
     fn is_super(&self) -> bool {
-        self.role == Role::SuperAdministrator && self.groups.is_empty()
+        self.role == Role::SuperAdministrator && self.groups.is_empty() && self.department.is_none()
     }
 
     /// DSP-2: whether jobs may run as this account which it applies.
@@ -48,13 +52,34 @@ pub(super) struct NewKey<'a> {
     pub(super) role: Role,
     pub(super) groups: &'a [GroupName],
     pub(super) run_as: &'a BTreeSet<Account>,
+    pub(super) may: &'a BTreeSet<Permission>,
+    pub(super) department: Option<&'a DepartmentName>,
     pub(super) first_only: bool,
 }
 
-/// The groups that a key reaches; `None`: all.
-pub(super) type Reach<'a> = Option<&'a BTreeSet<GroupName>>;
+/// Which jobs the key of a request reaches, and the person in whose name it is made.
+#[derive(Clone, Copy)]
+pub(super) enum Reach<'a> {
+    /// All.
+    All,
+    /// None.
+    Nothing,
+    /// Those that all of these reach.
+    Those {
+        /// The groups that the key is bound to.
+        groups: Option<&'a BTreeSet<GroupName>>,
+        /// The department that the key belongs to.
+        department: Option<&'a DepartmentName>,
+        /// A person who is no administrator.
+        person: Option<&'a Person>,
+    },
+}
 
-static NO_GROUPS: BTreeSet<GroupName> = BTreeSet::new();
+impl Reach<'_> {
+    pub(super) fn is_all(&self) -> bool {
+        matches!(self, Self::All)
+    }
+}
 
 /// By whose key definitions get their accounts.
 #[derive(Clone, Copy)]
@@ -69,7 +94,7 @@ pub(super) enum Vouch<'a> {
 
 impl Catalogue {
     pub(super) fn define_key(&self, key: &NewKey<'_>, most: usize) -> Ruled {
-        let NewKey { app, hash, role, groups, run_as, first_only } = *key;
+        let NewKey { app, hash, role, groups, run_as, may, department, first_only } = *key;
         let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
         if app.is_empty() || app.len() > bounds::APP_CHARS || !app.chars().all(fits) {
             return Err(Rejection::field("app", app, "must be 1 to 64 letters, digits, and . _ -"));
@@ -89,6 +114,7 @@ impl Catalogue {
             let groups: Vec<&str> = groups.iter().map(GroupName::as_str).collect();
             return Err(Rejection::field("groups", groups.join(", "), rule));
         }
+        self.check_rights(role, may, department)?;
         if role != Role::SuperAdministrator {
             self.check_not_last(app)?;
         }
@@ -104,7 +130,46 @@ impl Catalogue {
             role,
             groups: groups.to_vec(),
             run_as: run_as.clone(),
+            may: may.clone(),
+            department: department.cloned(),
         }))
+    }
+
+    /// What a key has beside role and groups: only what can be on record, and what it can have.
+    fn check_rights(
+        &self,
+        role: Role,
+        may: &BTreeSet<Permission>,
+        department: Option<&DepartmentName>,
+    ) -> Result<(), Rejection> {
+        let is_known = self.levels.standing().allows(Level::DIRECTORY);
+        let too_early = format!(
+            "cannot be set before level {} of the log stands, which is raised once every process of the site reads it \
+             (`tidemill level show`); leave it out until then",
+            Level::DIRECTORY
+        );
+        if let Some(first) = may.first() {
+            if !is_known {
+                return Err(Rejection::field("may", first, too_early));
+            }
+            if let Some(of_site) = may.iter().find(|of| !of.can_be_granted()) {
+                let rule = format!("is of the whole site, and comes with the role {} alone", of_site.role());
+                return Err(Rejection::field("may", of_site, rule));
+            }
+        }
+        let Some(department) = department else { return Ok(()) };
+        if !is_known {
+            return Err(Rejection::field("department", department, too_early));
+        }
+        if role == Role::SuperAdministrator {
+            let rule = "must be absent: a super_administrator is one of the whole site; make the key an administrator";
+            return Err(Rejection::field("department", department, rule));
+        }
+        if !self.directory.has_department(department.as_str()) {
+            let rule = "is no department of the directory; define it first (`tidemill department ls` has those there are)";
+            return Err(Rejection::field("department", department, rule));
+        }
+        Ok(())
     }
 
     pub(super) fn revoke_key(&self, app: &str) -> Ruled {
@@ -125,19 +190,77 @@ impl Catalogue {
         Ok(())
     }
 
-    /// What the key of this actor reaches, as it is now; a key that is not known reaches nothing. Before the first key
-    /// nobody is kept from anything.
+    /// What the key of this actor reaches, as it is now, in the name of the person; a key that is not known reaches nothing.
+    /// Before the first key nobody is kept from anything.
     pub(super) fn reach_of(&self, actor: Option<&Actor>) -> Reach<'_> {
         if self.keys.is_empty() {
-            return None;
+            return Reach::All;
         }
-        let key = actor.and_then(|actor| self.keys.get(&*actor.app));
-        key.map_or(Some(&NO_GROUPS), |key| Some(&key.groups).filter(|groups| !groups.is_empty()))
+        let Some((actor, key)) = actor.and_then(|actor| Some((actor, self.keys.get(&*actor.app)?))) else {
+            return Reach::Nothing;
+        };
+        let person = actor.user.as_deref().and_then(|name| self.directory.person(name));
+        let person = person.filter(|person| person.role < Role::Administrator);
+        let groups = Some(&key.groups).filter(|groups| !groups.is_empty());
+        match (groups, key.department.as_ref(), person) {
+            (None, None, None) => Reach::All,
+            (groups, department, person) => Reach::Those { groups, department, person },
+        }
     }
 
+    /// Whether the job may be named.
     pub(super) fn is_reached(&self, job: JobId, reach: Reach<'_>) -> bool {
-        let covers = |group: &GroupName| reach.is_none_or(|groups| groups.contains(group));
-        self.jobs.get(&job).is_some_and(|job| covers(&job.definition.spec.group))
+        self.may(Permission::View, job, reach)
+    }
+
+    /// Whether this may be done with the job.
+    pub(super) fn may(&self, needed: Permission, job: JobId, reach: Reach<'_>) -> bool {
+        self.jobs.get(&job).is_some_and(|job| self.allows(reach, needed, &job.definition))
+    }
+
+    fn allows(&self, reach: Reach<'_>, needed: Permission, job: &JobDefinition) -> bool {
+        match reach {
+            Reach::All => true,
+            Reach::Nothing => false,
+            Reach::Those { groups, department, person } => {
+                groups.is_none_or(|groups| groups.contains(&job.spec.group))
+                    && department.is_none_or(|of| self.directory.is_of(&job.spec.owner, of))
+                    && person.is_none_or(|person| self.directory.allows(person, needed, job))
+            }
+        }
+    }
+
+    /// Whether who defines jobs may edit them, as they are and as they would be: nobody takes the job of another department, nor
+    /// gives one where it could not be changed any more.
+    pub(super) fn check_editable(
+        &self,
+        definitions: &[Arc<JobDefinition>],
+        reach: Reach<'_>,
+        field: impl Fn(usize) -> String,
+    ) -> Result<(), Rejection> {
+        // Groups are looked at by who takes the request, which names them.
+        let Reach::Those { department, person, .. } = reach else { return Ok(()) };
+        if department.is_none() && person.is_none() {
+            return Ok(());
+        }
+        let mut errors = Vec::new();
+        for (index, definition) in definitions.iter().enumerate() {
+            let spec = &definition.spec;
+            let before = self.jobs.get(&definition.id).map(|job| &job.definition);
+            let may = |definition: &JobDefinition| self.allows(reach, Permission::Edit, definition);
+            let error = if before.is_some_and(|before| !may(before)) {
+                let rule = "is the name of a job that the caller may not edit; take another name";
+                FieldError::new("name", &spec.name, rule)
+            } else if !may(definition) {
+                let rule = "must be a department of the caller, or somebody of it";
+                FieldError::new("owner", &spec.owner, rule)
+            } else {
+                continue;
+            };
+            let path = field(index);
+            errors.push(if path.is_empty() { error } else { error.within(&path) });
+        }
+        check_none(errors)
     }
 
     /// Jobs by name, as far as a key may see them, and how many others there are.

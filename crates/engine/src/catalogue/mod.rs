@@ -180,9 +180,10 @@ impl Catalogue {
                     self.tell_new_group(shard);
                 }
             }
-            CatalogueEvent::KeyDefined { app, role, groups, run_as, .. } => {
+            CatalogueEvent::KeyDefined { app, role, groups, run_as, department, .. } => {
                 let groups = groups.iter().cloned().collect();
-                let key = Key { role: *role, groups, run_as: run_as.clone() };
+                let (run_as, department) = (run_as.clone(), department.clone());
+                let key = Key { role: *role, groups, run_as, department };
                 self.keys.insert(app.clone(), key);
             }
             CatalogueEvent::KeyRevoked { app } => {

@@ -401,6 +401,8 @@ fn the_last_super_administrator_stays() {
             role,
             groups: Vec::new(),
             run_as: Default::default(),
+            may: Default::default(),
+            department: None,
             first_only,
         })
     };

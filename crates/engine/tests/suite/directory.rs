@@ -221,7 +221,7 @@ fn entries_that_do_not_fit_each_other_are_refused() {
         invalid: changes[0].person.successor: "clea": there is no person of that name; define the person first, or name another one
         invalid: changes[0].person.successor: "dan": is disabled and has no successor; name somebody who is enabled; changes[1].person.successor: "": is missing: dan succeeds cleo; name who takes that over, or change it first
         invalid: changes[0].person.successor: "dan": is disabled, and over eve nobody follows who is enabled; name somebody who is; changes[1].person.successor: "eve": is disabled, and over cleo nobody follows who is enabled; name somebody who is; changes[2].person.successor: "cleo": is disabled, and over dan nobody follows who is enabled; name somebody who is
-        invalid: changes[0].delete_department.name: "data": cannot be removed: ada, bob are of it; give them another department or owner first
+        invalid: changes[0].delete_department.name: "data": cannot be removed: ada, bob are of it; give them another department or owner, and revoke its keys, first
         invalid: changes[0].delete_person.name: "ada": cannot be removed: the rota of data names ada; change that first, or disable the person, with a successor
         invalid: changes[0].person.departments[0]: "none": there is no department of that name; define it first, or leave it out; changes[1].person.departments[0]: "none": there is no department of that name; define it first, or leave it out; changes[2].person.departments[0]: "none": there is no department of that name; define it first, or leave it out; changes[3].person.departments[0]: "none": there is no department of that name; define it first, or leave it out; changes[4].person.departments[0]: "none": there is no department of that name; define it first, or leave it out; changes[5].person.departments[0]: "none": there is no department of that name; define it first, or leave it out; changes[6].person.departments[0]: "none": there is no department of that name; define it first, or leave it out; changes[7].person.departments[0]: "none": there is no department of that name; define it first, or leave it out; changes[8].person.departments[0]: "none": there is no department of that name; define it first, or leave it out; changes[9].person.departments[0]: "none": there is no department of that name; define it first, or leave it out; changes[10].person.departments[0]: "none": there is no department of that name; define it first, or leave it out; changes[11].person.departments[0]: "none": there is no department of that name; define it first, or leave it out; changes[12].person.departments[0]: "none": there is no department of that name; define it first, or leave it out; changes[13].person.departments[0]: "none": there is no department of that name; define it first, or leave it out; changes[14].person.departments[0]: "none": there is no department of that name; define it first, or leave it out; changes[15].person.departments[0]: "none": there is no department of that name; define it first, or leave it out; changes[16].person.departments[0]: "none": there is no department of that name; define it first, or leave it out; changes[17].person.departments[0]: "none": there is no department of that name; define it first, or leave it out; changes[18].person.departments[0]: "none": there is no department of that name; define it first, or leave it out; changes[19].person.departments[0]: "none": there is no department of that name; define it first, or leave it out
     "#]].assert_eq(&told);
@@ -417,7 +417,7 @@ fn owners_are_looked_up_once_there_is_a_directory() {
     ]);
     let told = refusals(&mut world, [everybody.clone()]);
     expect![[r#"
-        invalid: changes[0].delete_department.name: "data": cannot be removed: it owns g/none and g/unnamed; give them another department or owner first; changes[1].delete_person.name: "ada": cannot be removed: ada owns g/new; change that first, or disable the person, with a successor
+        invalid: changes[0].delete_department.name: "data": cannot be removed: it owns g/none and g/unnamed; give them another department or owner, and revoke its keys, first; changes[1].delete_person.name: "ada": cannot be removed: ada owns g/new; change that first, or disable the person, with a successor
     "#]].assert_eq(&told);
     world.define(vec![job("new", json!({})), job("none", json!({}))]);
     let delete = JobCommand::Delete { job: id, cancel: false, orphan_children: false };
@@ -440,7 +440,7 @@ fn owners_are_followed_over_renames_moves_and_deletions() {
     let gone = json!([{"delete_department": {"name": "web"}}]);
     let told = refusals(&mut world, [gone.clone()]);
     expect![[r#"
-        invalid: changes[0].delete_department.name: "web": cannot be removed: it owns g/c and h/b; give them another department or owner first
+        invalid: changes[0].delete_department.name: "web": cannot be removed: it owns g/c and h/b; give them another department or owner, and revoke its keys, first
     "#]].assert_eq(&told);
     let delete = |job: JobId| JobCommand::Delete { job, cancel: false, orphan_children: false };
     ask(&mut world, delete(ids[0]));

@@ -64,6 +64,8 @@ fn keys(world: &mut World) {
             role,
             groups: groups.iter().map(|name| group(name)).collect(),
             run_as: Default::default(),
+            may: Default::default(),
+            department: None,
             first_only: false,
         });
         assert_eq!(ask_as(world, "root", key), Outcome::Answered(Answer::Done));

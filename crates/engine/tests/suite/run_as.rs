@@ -49,6 +49,8 @@ fn key(app: &str, role: Role, groups: &[&str], accounts: &[&str]) -> Command {
         role,
         groups: groups.iter().map(|name| crate::kit::group(name)).collect(),
         run_as: accounts.iter().map(|account| (*account).try_into().unwrap()).collect(),
+        may: Default::default(),
+        department: None,
         first_only: false,
     })
 }

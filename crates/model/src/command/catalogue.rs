@@ -4,8 +4,8 @@ use tidemill_derive::{Levelled, vocabulary};
 
 use super::Role;
 use crate::{
-    Account, CalendarName, CalendarSpec, GroupName, GroupSettings, PoolName, PoolSpec, ProbeReport,
-    TemplateName, TemplateSpec, ThirdPartyReport, Timestamp, UserName,
+    Account, CalendarName, CalendarSpec, DepartmentName, GroupName, GroupSettings, Permission, PoolName,
+    PoolSpec, ProbeReport, TemplateName, TemplateSpec, ThirdPartyReport, Timestamp, UserName,
 };
 
 /// What the catalogue keeps besides jobs. To the catalogue.
@@ -33,6 +33,11 @@ pub enum CatalogueCommand {
         /// DSP-2: the accounts that jobs may run as which it applies.
         #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
         run_as: BTreeSet<Account>,
+        /// What it may beside what the role gives, within what it reaches; absent: nothing.
+        #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+        may: BTreeSet<Permission>,
+        /// The department that it belongs to: it reaches the jobs of that alone, and speaks for nobody else. Absent: of none.
+        department: Option<DepartmentName>,
         /// Only if no key exists yet: the first start's own key.
         #[serde(default)]
         first_only: bool,

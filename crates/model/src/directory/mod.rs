@@ -7,7 +7,7 @@ use tidemill_derive::{AsStr, Word, vocabulary};
 
 pub use self::rota::{Rota, RotaOverride};
 use crate::unreadable::read;
-use crate::{DepartmentName, FieldError, PersonName, Role, bounds};
+use crate::{DepartmentName, FieldError, Grant, PersonName, Role, bounds};
 
 /// In which language a person is written to.
 #[vocabulary(Copy, Eq, Default, PartialOrd, Ord, Word)]
@@ -49,14 +49,18 @@ pub struct Person {
     /// Whether the person may sign in, owns jobs and is on call; default true. Who leaves is disabled, and stays known.
     #[serde(default = "crate::yes", skip_serializing_if = "Clone::clone")]
     pub enabled: bool,
-    /// What the person may: `viewer`, `user` (default; acts on jobs of the own departments), `administrator`,
-    /// `super_administrator`.
+    /// What the person may: `viewer` (sees the jobs of the own departments), `user` (default; acts on them, too),
+    /// `administrator`, `super_administrator` (both of the whole site).
     #[serde(default = "user", skip_serializing_if = "is_user")]
     pub role: Role,
     /// The departments that the person is of, the main one first; at most 16.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = bounds::PERSON_DEPARTMENTS))]
     pub departments: Vec<DepartmentName>,
+    /// What the person may beside what the role gives; at most 64.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = bounds::GRANTS))]
+    pub grants: Vec<Grant>,
     /// Only of who is disabled: who owns the person's jobs and takes the places in rotas from now on.
     pub successor: Option<PersonName>,
 }
@@ -76,6 +80,10 @@ pub struct Department {
     pub for_system: bool,
     /// Who is on call when; absent: nobody.
     pub on_call: Option<Rota>,
+    /// What the people of the department may each beside what the role gives; at most 64.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = bounds::GRANTS))]
+    pub grants: Vec<Grant>,
 }
 
 impl Person {

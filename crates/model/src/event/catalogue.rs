@@ -4,8 +4,9 @@ use std::sync::Arc;
 use tidemill_derive::{Aggregate, vocabulary};
 
 use crate::{
-    Account, Actor, Calendar, CalendarName, Freeze, GroupId, GroupName, GroupSettings, InstanceId, MovedTask,
-    Pool, PoolName, Rejection, RequestId, Role, ShardId, Template, TemplateName, UserHistory, UserName,
+    Account, Actor, Calendar, CalendarName, DepartmentName, Freeze, GroupId, GroupName, GroupSettings,
+    InstanceId, MovedTask, Permission, Pool, PoolName, Rejection, RequestId, Role, ShardId, Template,
+    TemplateName, UserHistory, UserName,
 };
 
 /// What the catalogue keeps besides jobs: groups, keys, calendars, pools, freezes, and templates and users of pull tasks.
@@ -39,6 +40,11 @@ pub enum CatalogueEvent {
         /// DSP-2: the accounts that jobs may run as which it applies; absent: none.
         #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
         run_as: BTreeSet<Account>,
+        /// What it may beside what the role gives, within what it reaches; absent: nothing.
+        #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+        may: BTreeSet<Permission>,
+        /// The department that it belongs to: it reaches the jobs of that alone, and speaks for nobody else. Absent: of none.
+        department: Option<DepartmentName>,
     },
     /// A client revokes an application key.
     #[event(kind = "key.revoked", subject = "key/{app}", public)]

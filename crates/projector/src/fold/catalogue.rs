@@ -48,14 +48,18 @@ impl Caches {
                     changed_at: at.now,
                 });
             }
-            CatalogueEvent::KeyDefined { app, hash, role, groups, run_as } => self.app_keys.put(AppKeyRow {
-                app: app.as_str().into(),
-                hash: hash.as_str().into(),
-                role: role.as_str().into(),
-                groups: json(groups),
-                accounts: json(run_as),
-                defined_at: at.now,
-            }),
+            CatalogueEvent::KeyDefined { app, hash, role, groups, run_as, may, department } => {
+                self.app_keys.put(AppKeyRow {
+                    app: app.as_str().into(),
+                    hash: hash.as_str().into(),
+                    role: role.as_str().into(),
+                    groups: json(groups),
+                    accounts: json(run_as),
+                    may: json(may),
+                    department: department.as_ref().map(|name| name.as_str().into()),
+                    defined_at: at.now,
+                })
+            }
             CatalogueEvent::KeyRevoked { app } => self.app_keys.remove((app.as_str().into(),)),
             CatalogueEvent::FreezeSet { group, freeze } => self.freezes.put(FreezeRow {
                 scope: scope(group.as_ref()),

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use serde::Serialize;
-use tidemill_model::{Fire, JobDefinition, JobEvent, JobId, Json as _, Mapping, ScheduleEvent, ShardId};
+use tidemill_model::{
+    Fire, JobDefinition, JobEvent, JobId, Json as _, Mapping, ScheduleEvent, ShardId, bounds,
+};
 use tidemill_store::rows::{JobParentRow, JobRow, JobVersionRow, SkippedRunsRow};
 
 use super::{Caches, Place};
@@ -179,6 +181,11 @@ impl Caches {
     }
 }
 
+/// A text that may be a name; nothing, where it is empty or too long to be one.
+fn name_in_column(text: &str) -> Option<Arc<str>> {
+    (1..=bounds::BUSINESS_NAME_CHARS).contains(&text.chars().count()).then(|| text.into())
+}
+
 fn job_row(at: Place, definition: &JobDefinition, enabled: bool) -> JobRow {
     let spec = &definition.spec;
     JobRow {
@@ -188,6 +195,8 @@ fn job_row(at: Place, definition: &JobDefinition, enabled: bool) -> JobRow {
         group_id: i64::from(definition.group_id.0),
         name: spec.name.as_str().into(),
         owner: spec.owner.as_str().into(),
+        owner_name: name_in_column(&spec.owner),
+        business_name: name_in_column(&spec.business_type),
         job_type: spec.job_type.as_str().into(),
         parent_count: count(definition.parents.len()),
         definition: definition.to_json().into(),

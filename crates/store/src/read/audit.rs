@@ -1,6 +1,7 @@
 //! Typed reads of the audit list.
 
-use crate::rows::AuditRow;
+use super::reach::Reach;
+use crate::rows::{AuditRow, DirectoryEntryRow};
 use crate::{Cursor, Error, Filter, Page, PageRequest, Row, Select, Tables};
 
 /// Which rows of the audit list.
@@ -20,6 +21,8 @@ pub struct AuditFilter {
     pub since: Option<i64>,
     /// Before this time, milliseconds.
     pub until: Option<i64>,
+    /// Only what this reader may see; absent: who may see all.
+    pub reach: Option<Reach>,
 }
 
 impl AuditFilter {
@@ -31,6 +34,7 @@ impl AuditFilter {
             .maybe("object", self.object.as_deref())
             .maybe("group_name", self.group.as_deref())
             .between("at", self.since, self.until)
+            .of_groups_within(self.reach.as_ref())
     }
 }
 
@@ -39,6 +43,12 @@ impl AuditFilter {
 /// # Errors
 /// Each fails where the database does, and a page of a list where its cursor is of another one.
 pub trait ReadAudit: Tables {
+    /// Whether the directory has anybody.
+    fn has_directory(&self) -> Result<bool, Error> {
+        let entries = Select::new(DirectoryEntryRow::TABLE, DirectoryEntryRow::TABLE.key);
+        Ok(entries.one::<DirectoryEntryRow>(self)?.is_some())
+    }
+
     /// Its rows, the newest first.
     fn audit(&self, filter: &AuditFilter, request: &PageRequest) -> Result<Page<AuditRow>, Error> {
         filter.select().descending().page(self, request)

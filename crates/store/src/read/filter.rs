@@ -1,5 +1,7 @@
 //! Which rows of a list are wanted.
 
+use super::reach::Reach;
+
 /// Which jobs. Deleted ones are never listed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct JobFilter {
@@ -13,6 +15,8 @@ pub struct JobFilter {
     pub enabled: Option<bool>,
     /// Defined in the catalogue (`false`) or submitted to run once (`true`).
     pub submitted: Option<bool>,
+    /// Only what this reader may see; absent: who may see all.
+    pub reach: Option<Reach>,
 }
 
 /// Which batches.
@@ -34,6 +38,8 @@ pub struct BatchFilter {
     pub from: Option<i64>,
     /// Logical time before, milliseconds.
     pub to: Option<i64>,
+    /// Only what this reader may see; absent: who may see all.
+    pub reach: Option<Reach>,
 }
 
 /// Which attempts.
@@ -45,6 +51,8 @@ pub struct AttemptFilter {
     pub job: Option<i64>,
     /// On this worker.
     pub worker: Option<String>,
+    /// Only what this reader may see; absent: who may see all.
+    pub reach: Option<Reach>,
 }
 
 /// Which reruns and cold starts.
@@ -63,6 +71,8 @@ pub struct WorkerFilter {
     pub group: Option<String>,
     /// `live`, `lost` or `gone`.
     pub state: Option<String>,
+    /// Only what this reader may see; absent: who may see all.
+    pub reach: Option<Reach>,
 }
 
 /// What was set aside.

@@ -3,11 +3,13 @@
 mod audit;
 mod filter;
 mod pull;
+mod reach;
 mod select;
 
 pub use self::audit::{AuditFilter, ReadAudit};
 pub use self::filter::{AttemptFilter, BatchFilter, DeadLetterFilter, JobFilter, RerunFilter, WorkerFilter};
 pub use self::pull::{PullGrantFilter, PullTaskFilter, ReadPullTables};
+pub use self::reach::{Reach, Within};
 use crate::rows::{
     AppKeyRow, AssignmentReturnRow, AttemptRow, BatchDependencyRow, BatchExternalDependencyRow,
     BatchOutputRow, BatchQualityRow, BatchRow, BulkItemRow, BulkRow, CalendarRow, CalendarVersionRow,
@@ -33,6 +35,7 @@ pub trait ReadTables: Tables {
             .maybe("job_type", filter.job_type.as_deref())
             .maybe("enabled", filter.enabled)
             .maybe("submitted", filter.submitted)
+            .jobs_within(filter.reach.as_ref())
             .equal("deleted_at", Value::Null)
             .page(self, request)
     }
@@ -113,7 +116,8 @@ pub trait ReadTables: Tables {
             (Some(result), None) => select = select.equal("state", 3_i64).equal("result", result.as_str()),
         }
         select.filters.extend(filter.blocked.then_some(Filter::AtLeast("blocked_since", Value::Int(0))));
-        select.between("logical_time", filter.from, filter.to).page(self, request)
+        let select = select.between("logical_time", filter.from, filter.to);
+        select.page_within(self, (filter.reach.as_ref(), filter.job), request)
     }
 
     /// A batch.
@@ -183,6 +187,7 @@ pub trait ReadTables: Tables {
             .maybe("batch_id", filter.batch)
             .maybe("job_id", filter.job)
             .maybe("worker_id", filter.worker.as_deref())
+            .of_jobs_within(filter.reach.as_ref())
             .page(self, request)
     }
 
@@ -238,6 +243,7 @@ pub trait ReadTables: Tables {
         Select::new(WorkerRow::TABLE, &["id", "shard"])
             .maybe("group_name", filter.group.as_deref())
             .maybe("state", filter.state.as_deref())
+            .of_groups_within(filter.reach.as_ref())
             .page(self, request)
     }
 

@@ -1,5 +1,6 @@
 //! Typed reads of what clients pull.
 
+use super::reach::Reach;
 use crate::rows::{PullGrantRow, PullLedgerRow, PullTaskRow, PullUserRow, TaskTemplateRow};
 use crate::{Error, Filter, Page, PageRequest, Row, Select, Tables};
 
@@ -18,6 +19,8 @@ pub struct PullTaskFilter {
     pub from: Option<i64>,
     /// Start before, milliseconds.
     pub to: Option<i64>,
+    /// Only what this reader may see; absent: who may see all.
+    pub reach: Option<Reach>,
 }
 
 /// Which grants.
@@ -31,6 +34,8 @@ pub struct PullGrantFilter {
     pub task: Option<i64>,
     /// `live`, `completed`, `returned` or `expired`.
     pub state: Option<String>,
+    /// Only what this reader may see; absent: who may see all.
+    pub reach: Option<Reach>,
 }
 
 /// Reads for the API, of what clients pull.
@@ -48,9 +53,17 @@ pub trait ReadPullTables: Tables {
         Select::new(TaskTemplateRow::TABLE, &["name"]).equal("name", name).one(self)
     }
 
-    /// Users, by name.
-    fn pull_users(&self, group: Option<&str>, request: &PageRequest) -> Result<Page<PullUserRow>, Error> {
-        Select::new(PullUserRow::TABLE, &["user_name"]).maybe("group_name", group).page(self, request)
+    /// Users, by name, whom the reader may see.
+    fn pull_users(
+        &self,
+        group: Option<&str>,
+        reach: Option<&Reach>,
+        request: &PageRequest,
+    ) -> Result<Page<PullUserRow>, Error> {
+        Select::new(PullUserRow::TABLE, &["user_name"])
+            .maybe("group_name", group)
+            .of_groups_within(reach)
+            .page(self, request)
     }
 
     /// A user by name.
@@ -66,7 +79,8 @@ pub trait ReadPullTables: Tables {
             .equal("rotating", filter.rotating)
             .maybe("executor", executor)
             .maybe("executor_kind", kind)
-            .maybe("group_name", filter.group.as_deref());
+            .maybe("group_name", filter.group.as_deref())
+            .of_groups_within(filter.reach.as_ref());
         match &filter.state {
             Some(state) => select = select.equal("state", state.as_str()),
             None => select.filters.push(Filter::Unequal("state", "released".into())),
@@ -102,6 +116,7 @@ pub trait ReadPullTables: Tables {
             .maybe("user_name", filter.user.as_deref())
             .maybe("task_id", filter.task)
             .maybe("state", filter.state.as_deref())
+            .of_groups_within(filter.reach.as_ref())
             .page(self, request)
     }
 }

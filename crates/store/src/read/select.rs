@@ -31,6 +31,31 @@ impl Select {
         tables: &(impl Tables + ?Sized),
         request: &PageRequest,
     ) -> Result<Page<R>, Error> {
+        self.limit_to(request)?;
+        let rows = tables.select(&self)?;
+        self.cut(rows, request)
+    }
+
+    /// A page of what each of these questions finds, which are of the same table and order; no row is found by two of them.
+    pub(super) fn merged<R: Row>(
+        &self,
+        tables: &(impl Tables + ?Sized),
+        parts: impl Iterator<Item = Self>,
+        request: &PageRequest,
+    ) -> Result<Page<R>, Error> {
+        let mut rows = Vec::new();
+        for mut part in parts {
+            part.limit_to(request)?;
+            rows.extend(tables.select(&part)?);
+        }
+        rows.sort_by_cached_key(|row| self.place(row));
+        if self.descending {
+            rows.reverse();
+        }
+        self.cut(rows, request)
+    }
+
+    fn limit_to(&mut self, request: &PageRequest) -> Result<(), Error> {
         if let Some(cursor) = &request.after {
             if cursor.values().len() != self.order.len() {
                 return Err(Error::BadCursor { cursor: cursor.to_string() });
@@ -38,17 +63,23 @@ impl Select {
             self.after = Some(cursor.values().to_vec());
         }
         self.limit = request.limit.saturating_add(1);
-        let mut rows = tables.select(&self)?;
+        Ok(())
+    }
+
+    fn cut<R: Row>(&self, mut rows: Vec<Vec<Value>>, request: &PageRequest) -> Result<Page<R>, Error> {
         let more = rows.len() > request.limit;
         rows.truncate(request.limit);
-        let next = rows.last().filter(|_| more).map(|row| {
-            let place = |name: &&str| {
-                let column = self.table.columns.iter().position(|column| column.name == *name);
-                row[column.expect("a list is sorted by columns of its table")].clone()
-            };
-            Cursor::new(self.order.iter().map(place).collect())
-        });
+        let next = rows.last().filter(|_| more).map(|row| Cursor::new(self.place(row)));
         Ok(Page { items: typed(rows)?, next })
+    }
+
+    /// Where a row stands in the order.
+    fn place(&self, row: &[Value]) -> Vec<Value> {
+        let value = |name: &&str| {
+            let column = self.table.columns.iter().position(|column| column.name == *name);
+            row[column.expect("a list is sorted by columns of its table")].clone()
+        };
+        self.order.iter().map(value).collect()
     }
 }
 

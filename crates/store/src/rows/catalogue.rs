@@ -104,6 +104,10 @@ row! {
         groups: Arc<str> = Json,
         /// The accounts that jobs may run as which it applies.
         accounts: Arc<str> = Json => As("run_as"),
+        /// What it may beside what the role gives.
+        may: Arc<str> = Json,
+        /// The department that it belongs to, and whose jobs alone it reaches; null: of none.
+        department: Option<Arc<str>> = Name(512),
         /// When it was defined, the last time.
         defined_at: i64 = Time,
     }

@@ -9,7 +9,7 @@ use crate::table::row;
 row! {
     /// A job: its newest definition. A deleted job keeps its row.
     JobRow in "jobs", key (id: i64),
-    fixed (submitted, defined_at), indexes [[group_name, name], [name]] {
+    fixed (submitted, defined_at), indexes [[group_name, name], [name], [owner_name], [business_name]] {
         /// Its id, for ever.
         id: i64 = Int,
         /// Counts the accepted changes, from 1.
@@ -26,6 +26,10 @@ row! {
         submitted: bool = Bool,
         /// Who answers for it.
         owner: Arc<str> = Text => Hidden,
+        /// The owner, where it can be the name of a person or department; null: it is none.
+        owner_name: Option<Arc<str>> = Name(200) => Hidden,
+        /// The business type, where grants can be on it; null: it is empty or too long.
+        business_name: Option<Arc<str>> = Name(200) => Hidden,
         /// What kind of program it is: `shell`, `python`, `noop`, …
         job_type: Arc<str> = Name(32) => Hidden,
         /// How many parents it has, itself among them where it depends on its past.

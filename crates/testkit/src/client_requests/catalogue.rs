@@ -30,8 +30,16 @@ impl World {
         // Whose requests they are; it stays, so that jobs may run as its account.
         let (app, hash, role) = ("test".to_owned(), "0f".repeat(32), Role::Administrator);
         let run_as = ["etl".try_into().expect("an account")].into();
-        let key =
-            CatalogueCommand::DefineKey { app, hash, role, groups: Vec::new(), run_as, first_only: false };
+        let key = CatalogueCommand::DefineKey {
+            app,
+            hash,
+            role,
+            groups: Vec::new(),
+            run_as,
+            may: BTreeSet::new(),
+            department: None,
+            first_only: false,
+        };
         self.ask_catalogue(key);
         self.define_pools(&mut rng.aside("pools"));
         self.define_pulls();
@@ -50,7 +58,16 @@ impl World {
             true => CatalogueCommand::RevokeKey { app },
             false => {
                 let (hash, groups, run_as) = ("0f".repeat(32), Vec::new(), BTreeSet::new());
-                CatalogueCommand::DefineKey { app, hash, role, groups, run_as, first_only }
+                CatalogueCommand::DefineKey {
+                    app,
+                    hash,
+                    role,
+                    groups,
+                    run_as,
+                    may: BTreeSet::new(),
+                    department: None,
+                    first_only,
+                }
             }
         };
         self.ask_catalogue(command);

@@ -57,6 +57,8 @@ pub(crate) fn run(
         role: Role::SuperAdministrator,
         groups: Vec::new(),
         run_as: BTreeSet::new(),
+        may: BTreeSet::new(),
+        department: None,
         first_only: true,
     });
     let defined = decide(submitter, admin, goes_on)?;

@@ -12,7 +12,6 @@ const DIALECT: &[(&str, &str)] = &[
     ("finale", "final command"),
     ("homes", "user groups"),
     ("knock", "request"),
-    ("operate", "admin"),
     ("quarantine", "dead letter"),
     ("quarantined", "dead lettered"),
     ("quarantines", "dead letters"),

@@ -95,7 +95,10 @@ fn every_change_is_in_the_list_by_who_and_what_and_when() {
     assert_eq!(told, [("etl", "batch.generated"), ("admin", "kill.requested")], "{batches:#?}");
     assert_eq!(batches[1]["detail"]["reason"], "too late");
     let keys = await_rows(&server, &["--object", "key/etl"], 1);
-    assert_eq!(keys[0]["detail"]["after"], json!({"role": "user", "groups": ["default"], "run_as": []}));
+    assert_eq!(
+        keys[0]["detail"]["after"],
+        json!({"role": "user", "groups": ["default"], "run_as": [], "may": [], "department": null})
+    );
     let shown = server.json(&["audit", "show", keys[0]["id"].as_str().unwrap()]);
     assert_eq!(shown, keys[0]);
     // Nobody below an administrator sees it, and it says nothing of who is asked.

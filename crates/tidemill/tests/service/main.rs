@@ -45,6 +45,7 @@ mod on_record;
 mod outage;
 mod past;
 mod paths;
+mod people;
 mod placement;
 mod pools;
 mod pull_tasks;

@@ -1,6 +1,6 @@
 //! Batches, their attempts and their logs; bulk operations and reruns of them, and what they wait for outside.
 
-use tidemill_model::{KeptLog, LiveUsage, LogMatches, Role, ThirdPartyReport, Why};
+use tidemill_model::{KeptLog, LiveUsage, LogMatches, Permission, ThirdPartyReport, Why};
 
 use crate::call::{Call, Calls};
 use crate::log_stores::LogPart;
@@ -61,6 +61,7 @@ fn of_batches(calls: Calls) -> Calls {
                 "/api/batches/{id}/vouch",
                 "A person says that nothing of an attempt runs any more; it ends as lost",
             )
+            .needing(Permission::DeclareDead)
             .takes::<batch_commands::VouchRequest>(),
             batch_commands::vouch,
         )
@@ -69,6 +70,7 @@ fn of_batches(calls: Calls) -> Calls {
                 "/api/batches/{id}/adopt",
                 "An attempt of a lost life of the log becomes that of the batch; its end counts",
             )
+            .needing(Permission::DeclareDead)
             .takes::<batch_commands::AdoptRequest>(),
             batch_commands::adopt,
         )
@@ -84,7 +86,7 @@ fn attempts_of(calls: Calls) -> Calls {
     calls
         .add(
             Call::get("/api/batches/{id}/usage", "What a running batch uses now, by its worker")
-                .of_group(Role::Viewer)
+                .of_group(Permission::View)
                 .fresh()
                 .gives::<LiveUsage>(),
             attempts::used,
@@ -105,7 +107,7 @@ fn logs_of(calls: Calls) -> Calls {
             Call::one::<LogPart>(
                 "/api/batches/{id}/log",
                 "A part of an attempt's log: whole lines, but for one longer than 1 MiB, which comes in parts",
-            )
+            ).needing(Permission::ReadLogs)
                 .with(logs::TYPE)
                 .with(logs::OFFSET)
                 .with(logs::LINE)
@@ -119,7 +121,7 @@ fn logs_of(calls: Calls) -> Calls {
                 "/api/batches/{id}/log/download",
                 "An attempt's whole log byte for byte, or the part that the header `Range` names (206)",
             )
-            .of_group(Role::Viewer)
+            .of_group(Permission::ReadLogs)
             .with(logs::TYPE)
             .with(logs::ATTEMPT)
             .fresh()
@@ -130,7 +132,7 @@ fn logs_of(calls: Calls) -> Calls {
             Call::one::<LogMatches>(
                 "/api/batches/{id}/log/search",
                 "Lines of an attempt's log that have a text; goes on from the `offset` of the part before",
-            )
+            ).needing(Permission::ReadLogs)
             .with(logs::TEXT)
             .with(logs::IGNORE_CASE)
             .with(logs::TYPE)
@@ -143,7 +145,7 @@ fn logs_of(calls: Calls) -> Calls {
             Call::one::<KeptLog>(
                 "/api/batches/{id}/log/summary",
                 "How long an attempt's log is, and the first line that looks like an error",
-            )
+            ).needing(Permission::ReadLogs)
             .with(logs::ATTEMPT),
             logs::summary,
         )
@@ -155,7 +157,7 @@ fn logs_of(calls: Calls) -> Calls {
                  longer than 256 KiB, which comes in parts, `cut` or `gone` {attempt} where one is not complete or not kept, \
                  `progress` {} where only an id has to be told, `end` {result} once the batch has finished",
             )
-            .of_group(Role::Viewer)
+            .of_group(Permission::ReadLogs)
             .with(log_tail::ATTEMPT)
             .with(log_tail::TYPE)
             .with(log_tail::FROM)
@@ -177,13 +179,16 @@ pub(super) fn bulk(calls: Calls) -> Calls {
         )
         .add(
             Call::list::<BulkView>("/api/bulk", "Operations on many batches or jobs, newest first")
-                .of_site(Role::Viewer),
+                .of_site(Permission::View),
             bulk::list,
         )
-        .add(Call::one::<BulkView>("/api/bulk/{id}", "How far an operation is").own(Role::Viewer), bulk::get)
+        .add(
+            Call::one::<BulkView>("/api/bulk/{id}", "How far an operation is").own(Permission::View),
+            bulk::get,
+        )
         .add(
             Call::get("/api/bulk/{id}/items", "What came of each batch or job of an operation")
-                .own(Role::Viewer)
+                .own(Permission::View)
                 .with(bulk::OUTCOME)
                 .page()
                 .gives::<List<BulkItemView>>(),
@@ -202,7 +207,7 @@ pub(super) fn reruns(calls: Calls) -> Calls {
         )
         .add(
             Call::act("/api/cold-starts", "Plans a cold start of the jobs of a period")
-                .of_site(Role::SuperAdministrator)
+                .of_site(Permission::ColdStart)
                 .takes::<rerun_plans::ColdStartRequest>()
                 .gives::<rerun_plans::RerunPlanned>(),
             rerun_plans::cold_start,
@@ -245,12 +250,12 @@ pub(super) fn reruns(calls: Calls) -> Calls {
 pub(super) fn external_dependencies(calls: Calls) -> Calls {
     calls
         .add(
-            Call::act("/api/batches/{id}/override", "Lets a batch run without some of its unmet conditions")
+            Call::act("/api/batches/{id}/override", "Lets a batch run without some of its unmet conditions").needing(Permission::Override)
                 .takes::<external_dependencies::OverrideRequest>(),
             external_dependencies::waive,
         )
         .add(
-            Call::act("/api/batches/{id}/quality", "The quality service's word on a batch")
+            Call::act("/api/batches/{id}/quality", "The quality service's word on a batch").needing(Permission::Answer)
                 .takes::<external_dependencies::QualityRequest>(),
             external_dependencies::quality,
         )
@@ -259,7 +264,7 @@ pub(super) fn external_dependencies(calls: Calls) -> Calls {
                 "/api/third-party",
                 "A third party says that something is ready, or is so no longer; kept for batches to come",
             )
-            .of_site(Role::User)
+            .of_site(Permission::Answer)
             .takes::<ThirdPartyReport>(),
             external_dependencies::report,
         )
@@ -268,7 +273,7 @@ pub(super) fn external_dependencies(calls: Calls) -> Calls {
                 "/api/third-party",
                 "What third parties said last, by code and logical time",
             )
-            .everybody(Role::Viewer)
+            .everybody(Permission::View)
             .with(external_dependencies::CODE),
             external_dependencies::reports,
         )
@@ -282,7 +287,7 @@ pub(super) fn external_dependencies(calls: Calls) -> Calls {
         )
         .add(
             Call::one::<List<LateProbeView>>("/api/probes/late", "Checks of paths that fail or are late")
-                .of_site(Role::Viewer),
+                .of_site(Permission::View),
             external_dependencies::late_probes,
         )
 }

@@ -1,6 +1,6 @@
 //! Jobs, their schedules and their versions.
 
-use tidemill_model::{JobSpec, Role};
+use tidemill_model::{JobSpec, Permission};
 
 use crate::call::{Call, Calls};
 use crate::routes::{apply, apply_body, edit, jobs, run, versions};
@@ -18,6 +18,7 @@ fn definitions(calls: Calls) -> Calls {
     calls
         .add(
             Call::act("/api/jobs/apply", "Adds and changes jobs, all or none")
+                .needing(Permission::Edit)
                 .with(apply::DRY_RUN)
                 .settles()
                 .takes::<apply_body::ApplyRequest>()
@@ -55,7 +56,7 @@ fn definitions(calls: Calls) -> Calls {
                 "/api/jobs/{id}/definition",
                 "Changes a job, if it is still what the header If-Match names",
             )
-            .of_group(Role::User)
+            .of_group(Permission::Edit)
             .settles()
             .takes::<JobSpec>()
             .gives::<apply_body::Applied>(),
@@ -63,6 +64,7 @@ fn definitions(calls: Calls) -> Calls {
         )
         .add(
             Call::remove("/api/jobs/{id}", "Removes a definition")
+                .needing(Permission::Edit)
                 .fresh()
                 .with(run::CANCEL)
                 .with(run::ORPHAN_CHILDREN)
@@ -104,13 +106,13 @@ fn actions(calls: Calls) -> Calls {
                 .gives::<run::Generated>(),
             run::run,
         )
-        .add(Call::act("/api/jobs/{id}/enable", "Batches are generated from now on").settles(), run::enable)
-        .add(Call::act("/api/jobs/{id}/disable", "No more batches are generated").settles(), run::disable)
+        .add(Call::act("/api/jobs/{id}/enable", "Batches are generated from now on").needing(Permission::Edit).settles(), run::enable)
+        .add(Call::act("/api/jobs/{id}/disable", "No more batches are generated").needing(Permission::Edit).settles(), run::disable)
         .add(
             Call::act(
                 "/api/jobs/{id}/rename",
                 "Gives a job another name in its group; its id, its history and its run numbers stay",
-            )
+            ).needing(Permission::Edit)
             .settles()
             .takes::<run::RenameRequest>(),
             run::rename,
@@ -119,7 +121,7 @@ fn actions(calls: Calls) -> Calls {
             Call::act(
                 "/api/jobs/{id}/move",
                 "Gives a job to another group, unless something of it is unfinished; its id and its run numbers stay",
-            )
+            ).needing(Permission::Edit)
             .settles()
             .takes::<run::MoveJobRequest>(),
             run::move_to,

@@ -1,6 +1,6 @@
 //! Tasks that clients pull, their users and templates.
 
-use tidemill_model::{Role, TaskSpec, TemplateSpec};
+use tidemill_model::{Permission, TaskSpec, TemplateSpec};
 
 use crate::call::{Call, Calls};
 use crate::routes::defined::{self, Defined};
@@ -17,21 +17,21 @@ fn user_calls(calls: Calls) -> Calls {
     let user = "/api/pull/users/{user}";
     calls
         .add(
-            Call::list::<TaskTemplateView>("/api/pull/templates", list).everybody(Role::Viewer),
+            Call::list::<TaskTemplateView>("/api/pull/templates", list).everybody(Permission::View),
             defined::templates,
         )
         .add(
             Call::act("/api/pull/templates", "Adds or changes a template; tasks that are there stay")
                 .settles()
-                .of_site(Role::Administrator)
+                .of_site(Permission::Administer)
                 .takes::<TemplateSpec>()
                 .gives::<Defined>(),
             defined::define_template,
         )
-        .add(Call::one::<TaskTemplateView>(one, "A template").everybody(Role::Viewer), defined::template)
+        .add(Call::one::<TaskTemplateView>(one, "A template").everybody(Permission::View), defined::template)
         .add(
             Call::remove(one, "Removes a template; tasks that were checked against it stay")
-                .of_site(Role::Administrator),
+                .of_site(Permission::Administer),
             defined::remove_template,
         )
         .add(
@@ -40,14 +40,14 @@ fn user_calls(calls: Calls) -> Calls {
         )
         .add(
             Call::act("/api/pull/users", "Gives up to 500 users their home group, all or none")
-                .of_group(Role::Administrator)
+                .of_group(Permission::Administer)
                 .takes::<users::AssignRequest>(),
             users::assign,
         )
         .add(Call::one::<PullUserDetail>(user, "A user, what it has now, and what it gets next"), users::get)
         .add(
             Call::remove(user, "Takes a user and its own tasks out of its group")
-                .of_group(Role::Administrator),
+                .of_group(Permission::Administer),
             users::remove,
         )
         .add(
@@ -55,7 +55,7 @@ fn user_calls(calls: Calls) -> Calls {
                 "/api/pull/users/{user}/move",
                 "Moves a user, its history and its own tasks to another group; not while it has a live grant",
             )
-            .of_group(Role::Administrator)
+            .of_group(Permission::Administer)
             .takes::<users::MoveRequest>(),
             users::relocate,
         )
@@ -75,7 +75,7 @@ fn task_calls(calls: Calls) -> Calls {
             tasks::list,
         )
         .add(
-            Call::act("/api/pull/tasks", "A new task for a group or a user")
+            Call::act("/api/pull/tasks", "A new task for a group or a user").needing(Permission::Edit)
                 .takes::<TaskSpec>()
                 .gives::<tasks::TaskWritten>(),
             tasks::create,
@@ -83,20 +83,20 @@ fn task_calls(calls: Calls) -> Calls {
         .add(Call::one::<PullTaskView>(one, "A pull task with its totals"), tasks::get)
         .add(
             Call::put(one, "Changes a task; its executor stays, and so does what somebody has of it")
-                .of_group(Role::User)
+                .of_group(Permission::Edit)
                 .takes::<TaskSpec>()
                 .gives::<tasks::TaskWritten>(),
             tasks::change,
         )
         .add(
-            Call::remove(one, "Deletes a task; what somebody has of it can still be completed"),
+            Call::remove(one, "Deletes a task; what somebody has of it can still be completed").needing(Permission::Edit),
             tasks::delete,
         )
         .add(
             Call::get("/api/pull/tasks/{id}/ledger",
                 "What of a task was given out, and what became of it: taken = live + completed + returned + expired",
             )
-            .of_group(Role::Viewer)
+            .of_group(Permission::View)
             .page().with(tasks::LIVE)
             .gives::<LedgerView>(),
             tasks::ledger,

@@ -1,7 +1,7 @@
 //! What is of the whole site: calendars, pools, worker groups, keys, the public feed, the state of the service, dead letters,
 //! and what needs no key.
 
-use tidemill_model::{CalendarSpec, LevelState, PoolSpec, Role};
+use tidemill_model::{CalendarSpec, LevelState, Permission, PoolSpec};
 
 use crate::call::{Call, Calls};
 use crate::ports::{OperationStatus, RebuildRequest};
@@ -21,7 +21,7 @@ pub(super) fn calendars_and_pools(calls: Calls) -> Calls {
                 "/api/calendars/{name}/versions",
                 "The versions of a calendar, the newest first; those of a removed one, too",
             )
-            .everybody(Role::Viewer),
+            .everybody(Permission::View),
             defined::calendar_versions,
         )
         .add(
@@ -29,17 +29,17 @@ pub(super) fn calendars_and_pools(calls: Calls) -> Calls {
                 "/api/calendars/{name}/versions/{version}",
                 "One version of a calendar",
             )
-            .everybody(Role::Viewer),
+            .everybody(Permission::View),
             defined::calendar_version,
         )
         .add(
-            Call::list::<CalendarView>("/api/calendars", "Calendars, by name").everybody(Role::Viewer),
+            Call::list::<CalendarView>("/api/calendars", "Calendars, by name").everybody(Permission::View),
             defined::calendars,
         )
         .add(
             Call::act("/api/calendars", "Adds or changes a calendar")
                 .settles()
-                .of_site(Role::Administrator)
+                .of_site(Permission::Administer)
                 .takes::<CalendarSpec>()
                 .gives::<Defined>(),
             defined::define_calendar,
@@ -49,23 +49,23 @@ pub(super) fn calendars_and_pools(calls: Calls) -> Calls {
                 "/api/calendars/{name}",
                 "A calendar with its days, as it could have been written",
             )
-            .everybody(Role::Viewer),
+            .everybody(Permission::View),
             defined::calendar,
         )
         .add(
             Call::remove("/api/calendars/{name}", "Removes a calendar that no job uses")
-                .of_site(Role::Administrator),
+                .of_site(Permission::Administer),
             defined::remove_calendar,
         )
         .add(
             Call::list::<PoolView>("/api/pools", "Pools that batches of several jobs share, by name")
-                .everybody(Role::Viewer),
+                .everybody(Permission::View),
             pools::list,
         )
         .add(
             Call::act("/api/pools", "Adds or changes a pool; what runs goes on")
                 .settles()
-                .of_group(Role::Administrator)
+                .of_group(Permission::Administer)
                 .takes::<PoolSpec>()
                 .gives::<Defined>(),
             pools::define,
@@ -73,7 +73,7 @@ pub(super) fn calendars_and_pools(calls: Calls) -> Calls {
         .add(Call::one::<PoolDetail>("/api/pools/{name}", "A pool, and who has slots of it now"), pools::get)
         .add(
             Call::remove("/api/pools/{name}", "Removes a pool that no job uses")
-                .of_group(Role::Administrator),
+                .of_group(Permission::Administer),
             pools::remove,
         )
 }
@@ -85,7 +85,7 @@ pub(super) fn groups(calls: Calls) -> Calls {
         .add(
             Call::act("/api/groups", "Creates a group, or changes its key and bounds")
                 .settles()
-                .of_site(Role::SuperAdministrator)
+                .of_site(Permission::Manage)
                 .takes::<groups::GroupRequest>()
                 .gives::<groups::GroupDefined>(),
             groups::define,
@@ -94,7 +94,7 @@ pub(super) fn groups(calls: Calls) -> Calls {
         .add(
             Call::put("/api/freezes/{scope}", "Lets no batch beyond a logical time be assigned")
                 .settles()
-                .of_group(Role::User)
+                .of_group(Permission::Operate)
                 .takes::<groups::FreezeRequest>()
                 .gives::<Written>(),
             groups::freeze,
@@ -147,6 +147,7 @@ fn workers(calls: Calls) -> Calls {
                 "/api/workers/{id}/vouch",
                 "Nothing of the lost worker runs any more: what it held ends",
             )
+            .needing(Permission::DeclareDead)
             .takes::<groups::VouchRequest>(),
             groups::vouch,
         )
@@ -155,6 +156,7 @@ fn workers(calls: Calls) -> Calls {
                 "/api/workers/{id}/end-stray",
                 "Ends an attempt of a lost life of the log that runs there",
             )
+            .needing(Permission::DeclareDead)
             .takes::<groups::EndStrayRequest>(),
             groups::end_stray,
         )
@@ -163,30 +165,29 @@ fn workers(calls: Calls) -> Calls {
 pub(super) fn calls(calls: Calls) -> Calls {
     calls
         .add(
-            Call::one::<List<KeyView>>("/api/keys", "Application keys, by name")
-                .of_site(Role::SuperAdministrator),
+            Call::one::<List<KeyView>>("/api/keys", "Application keys, by name").of_site(Permission::Manage),
             keys::list,
         )
         .add(
             Call::act("/api/keys", "Creates or replaces an application key")
-                .of_site(Role::SuperAdministrator)
+                .of_site(Permission::Manage)
                 .takes::<keys::KeyRequest>()
                 .gives::<keys::KeyDefined>(),
             keys::define,
         )
         .add(
-            Call::remove("/api/keys/{app}", "Ends an application key").of_site(Role::SuperAdministrator),
+            Call::remove("/api/keys/{app}", "Ends an application key").of_site(Permission::Manage),
             keys::revoke,
         )
         .add(
             Call::get("/api/me/rights", "Who asks, and which calls that one may make, with the reason")
-                .everybody(Role::Viewer)
+                .everybody(Permission::View)
                 .gives::<me::MyRights>(),
             me::rights,
         )
         .add(
             Call::get("/api/events", "The public feed, as server-sent events")
-                .of_group(Role::Viewer)
+                .of_group(Permission::View)
                 .with(events::AFTER)
                 .with(events::FROM)
                 .with(events::TYPE)
@@ -197,13 +198,13 @@ pub(super) fn calls(calls: Calls) -> Calls {
         )
         .add(
             Call::get("/api/status", "The partitions and how far each is")
-                .everybody(Role::Viewer)
+                .everybody(Permission::View)
                 .gives::<site::StatusView>(),
             site::status,
         )
         .add(
             Call::get("/api/level", "The level of what is written, and which processes read how much")
-                .everybody(Role::Viewer)
+                .everybody(Permission::View)
                 .gives::<LevelState>(),
             level::get,
         )
@@ -212,14 +213,14 @@ pub(super) fn calls(calls: Calls) -> Calls {
                 "/api/level/hold",
                 "Keeps the level as it is, so that the older version can be gone back to",
             )
-            .of_site(Role::SuperAdministrator)
+            .of_site(Permission::Manage)
             .takes::<level::HoldRequest>()
             .gives::<Written>(),
             level::hold,
         )
         .add(
             Call::remove("/api/level/hold", "Lets the level be raised once every process reads the next one")
-                .of_site(Role::SuperAdministrator)
+                .of_site(Permission::Manage)
                 .with(groups::REASON),
             level::release,
         )
@@ -232,7 +233,7 @@ pub(super) fn dead_letter_calls(calls: Calls) -> Calls {
                 "/api/dead-letters",
                 "Commands that were set aside and timers that were suspended, in the order of the journal",
             )
-            .of_site(Role::SuperAdministrator)
+            .of_site(Permission::Manage)
             .with(dead_letters::KIND)
             .with(dead_letters::OPEN),
             dead_letters::list,
@@ -242,7 +243,7 @@ pub(super) fn dead_letter_calls(calls: Calls) -> Calls {
                 "/api/dead-letters/{id}",
                 "A dead letter, with the command as it was sent",
             )
-            .of_site(Role::SuperAdministrator),
+            .of_site(Permission::Manage),
             dead_letters::get,
         )
         .add(
@@ -250,7 +251,7 @@ pub(super) fn dead_letter_calls(calls: Calls) -> Calls {
                 "/api/dead-letters/{id}/redrive",
                 "Sends the command again as a new one, or lets the job go on whose timer was suspended",
             )
-            .of_site(Role::SuperAdministrator)
+            .of_site(Permission::Manage)
             .gives::<Redriven>(),
             dead_letters::redrive,
         )
@@ -261,33 +262,33 @@ pub(crate) fn admin_calls() -> Calls {
     Calls::default()
         .add(
             Call::get("/api/admin", "What goes on, or went on last, in this instance")
-                .of_site(Role::SuperAdministrator)
+                .of_site(Permission::Manage)
                 .gives::<Option<OperationStatus>>(),
             site::operation,
         )
         .add(
             Call::act("/api/admin/rebuild", "Begins to rebuild read tables or hints; one at a time")
-                .of_site(Role::SuperAdministrator)
+                .of_site(Permission::Manage)
                 .takes::<RebuildRequest>()
                 .gives::<OperationStatus>(),
             site::rebuild,
         )
         .add(
             Call::act("/api/admin/verify", "Begins to compare the read tables; one at a time")
-                .of_site(Role::SuperAdministrator)
+                .of_site(Permission::Manage)
                 .gives::<OperationStatus>(),
             site::verify,
         )
         .add(
             Call::act("/api/admin/keys", "Creates or replaces an application key, where all are lost")
-                .of_site(Role::SuperAdministrator)
+                .of_site(Permission::Manage)
                 .takes::<keys::KeyRequest>()
                 .gives::<keys::KeyDefined>(),
             keys::define,
         )
         .add(
             Call::act("/api/admin/partitions/{partition}/set-time", "Sets a partition's clock")
-                .of_site(Role::SuperAdministrator)
+                .of_site(Permission::Manage)
                 .takes::<site::SetTimeRequest>(),
             site::set_time,
         )

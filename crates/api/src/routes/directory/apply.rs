@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tidemill_directory::{Directory, Plan, PlannedEntry};
 use tidemill_model::{
-    Department, DirectoryChange, DirectoryCommand, DirectoryFile, Level, LiveAnswer, LiveQuery, Person,
-    Rejection, Role, ShardId,
+    Department, DirectoryChange, DirectoryCommand, DirectoryFile, Level, LiveAnswer, LiveQuery, Permission,
+    Person, Rejection, Role, ShardId,
 };
 
 use super::places::{Place, alone, in_file, placed};
@@ -109,7 +109,7 @@ pub(super) struct Changing<'w> {
 
 impl<'w> Changing<'w> {
     pub(super) async fn new(by: &'w Writer) -> Result<Self, Problem> {
-        let right = by.caller.for_site(Role::Administrator)?;
+        let right = by.caller.for_site(Permission::Administer)?;
         level::allows(&by.app, Level::DIRECTORY).await?;
         Ok(Self { by, right })
     }
@@ -231,5 +231,5 @@ fn may_change(caller: &Caller, known: &Directory, changes: &[DirectoryChange]) -
         DirectoryChange::DeletePerson { name } => was_high(name),
         DirectoryChange::Department(_) | DirectoryChange::DeleteDepartment { .. } => false,
     });
-    if needs_super { caller.for_site(Role::SuperAdministrator).map(|_| ()) } else { Ok(()) }
+    if needs_super { caller.for_site(Permission::Manage).map(|_| ()) } else { Ok(()) }
 }

@@ -13,7 +13,7 @@ use axum::Json;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use tidemill_directory::Directory;
-use tidemill_model::{Department, DirectoryFile, Person, Role, ShardId};
+use tidemill_model::{Department, DirectoryFile, Permission, Person, ShardId};
 
 use crate::Problem;
 use crate::app::App;
@@ -28,14 +28,14 @@ pub(super) fn calls(calls: Calls) -> Calls {
     let calls = calls
         .add(
             Call::get("/api/directory", "All people and departments, as an apply takes them")
-                .of_site(Role::Viewer)
+                .of_site(Permission::View)
                 .fresh()
                 .gives::<DirectoryFile>(),
             export,
         )
         .add(
             Call::act("/api/directory/apply", "Adds, changes and deletes people and departments")
-                .of_site(Role::Administrator)
+                .of_site(Permission::Administer)
                 .settles()
                 .with(super::apply::DRY_RUN)
                 .takes::<apply::DirectoryRequest>()
@@ -44,7 +44,7 @@ pub(super) fn calls(calls: Calls) -> Calls {
         )
         .add(
             Call::get("/api/on-call", "Who is on call at a time, by department")
-                .of_site(Role::Viewer)
+                .of_site(Permission::View)
                 .with(on_call::DEPARTMENT)
                 .with(on_call::AT)
                 .fresh()
@@ -58,7 +58,7 @@ fn people_calls(calls: Calls) -> Calls {
     calls
         .add(
             Call::list::<people::PersonView>("/api/people", "People, by name")
-                .of_site(Role::Viewer)
+                .of_site(Permission::View)
                 .with(people::DEPARTMENT)
                 .with(people::ROLE)
                 .with(people::ENABLED),
@@ -66,12 +66,12 @@ fn people_calls(calls: Calls) -> Calls {
         )
         .add(
             Call::one::<people::PersonDetail>("/api/people/{name}", "A person, and what hangs on them")
-                .of_site(Role::Viewer),
+                .of_site(Permission::View),
             people::get,
         )
         .add(
             Call::put("/api/people/{name}", "Adds a person, or gives a known one this form")
-                .of_site(Role::Administrator)
+                .of_site(Permission::Administer)
                 .settles()
                 .takes::<Person>()
                 .gives::<Written>(),
@@ -79,20 +79,20 @@ fn people_calls(calls: Calls) -> Calls {
         )
         .add(
             Call::remove("/api/people/{name}", "Deletes a person on whom nothing hangs")
-                .of_site(Role::Administrator)
+                .of_site(Permission::Administer)
                 .settles(),
             people::delete,
         )
         .add(
             Call::act("/api/people/{name}/disable", "Keeps a person from everything; a successor takes over")
-                .of_site(Role::Administrator)
+                .of_site(Permission::Administer)
                 .settles()
                 .takes::<people::DisableRequest>(),
             people::disable,
         )
         .add(
             Call::act("/api/people/{name}/enable", "Lets a disabled person in again")
-                .of_site(Role::Administrator)
+                .of_site(Permission::Administer)
                 .settles(),
             people::enable,
         )
@@ -102,7 +102,7 @@ fn department_calls(calls: Calls) -> Calls {
     calls
         .add(
             Call::list::<departments::DepartmentView>("/api/departments", "Departments, by name")
-                .of_site(Role::Viewer),
+                .of_site(Permission::View),
             departments::list,
         )
         .add(
@@ -110,12 +110,12 @@ fn department_calls(calls: Calls) -> Calls {
                 "/api/departments/{name}",
                 "A department, with its members and who is on call",
             )
-            .of_site(Role::Viewer),
+            .of_site(Permission::View),
             departments::get,
         )
         .add(
             Call::put("/api/departments/{name}", "Adds a department, or gives a known one this form")
-                .of_site(Role::Administrator)
+                .of_site(Permission::Administer)
                 .settles()
                 .takes::<Department>()
                 .gives::<Written>(),
@@ -123,7 +123,7 @@ fn department_calls(calls: Calls) -> Calls {
         )
         .add(
             Call::remove("/api/departments/{name}", "Deletes a department that nobody is of")
-                .of_site(Role::Administrator)
+                .of_site(Permission::Administer)
                 .settles(),
             departments::delete,
         )
@@ -132,7 +132,7 @@ fn department_calls(calls: Calls) -> Calls {
                 "/api/departments/{name}/on-call",
                 "Who is on call in the next days, one duty after the other",
             )
-            .of_site(Role::Viewer)
+            .of_site(Permission::View)
             .with(on_call::AT)
             .with(on_call::DAYS),
             on_call::duties,

@@ -5,7 +5,7 @@ use axum::extract::Path;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tidemill_directory::Directory;
-use tidemill_model::{DepartmentName, DirectoryChange, Language, Person, PersonName, Role};
+use tidemill_model::{DepartmentName, DirectoryChange, Grant, Language, Person, PersonName, Role};
 
 use super::apply::Changing;
 use super::{Shown, part};
@@ -43,15 +43,17 @@ pub(crate) struct PersonView {
     role: Role,
     /// The departments that the person is of, the main one first.
     departments: Vec<DepartmentName>,
+    /// What the person may beside what the role gives.
+    grants: Vec<Grant>,
     /// Who owns the person's jobs and takes the places in rotas, where the person is disabled.
     successor: Option<PersonName>,
 }
 
 impl From<&Person> for PersonView {
     fn from(person: &Person) -> Self {
-        let Person { name, full_name, mail, phone, language, enabled, role, departments, successor } =
+        let Person { name, full_name, mail, phone, language, enabled, role, departments, grants, successor } =
             person.clone();
-        Self { name, full_name, mail, phone, language, enabled, role, departments, successor }
+        Self { name, full_name, mail, phone, language, enabled, role, departments, grants, successor }
     }
 }
 

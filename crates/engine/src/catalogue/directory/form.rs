@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use tidemill_calendar::check_rota;
-use tidemill_model::{Department, DirectoryChange, FieldError, Person, Rota, bounds};
+use tidemill_model::{Department, DirectoryChange, FieldError, Grant, GrantOn, Person, Rota, bounds};
 
 use crate::catalogue::{check_bytes, check_count};
 
@@ -24,6 +24,7 @@ pub(super) fn check(change: &DirectoryChange) -> Result<(), FieldError> {
 
 fn check_department(department: &Department) -> Result<(), FieldError> {
     check_text("title", &department.title)?;
+    check_grants(&department.grants)?;
     let Some(rota) = &department.on_call else { return Ok(()) };
     check_on_call(rota).map_err(|error| error.within("on_call"))
 }
@@ -62,6 +63,7 @@ fn check_person(person: &Person) -> Result<(), FieldError> {
             return Err(FieldError::new(format!("departments[{index}]"), department, rule));
         }
     }
+    check_grants(&person.grants)?;
     if person.enabled
         && let Some(successor) = &person.successor
     {
@@ -73,6 +75,57 @@ fn check_person(person: &Person) -> Result<(), FieldError> {
         return Err(FieldError::new("successor", &person.name, rule));
     }
     Ok(())
+}
+
+fn check_grants(grants: &[Grant]) -> Result<(), FieldError> {
+    check_count("grants", grants.len(), bounds::GRANTS, " grants")?;
+    let mut on = BTreeSet::new();
+    for (index, grant) in grants.iter().enumerate() {
+        check_grant(grant).map_err(|error| error.within(&format!("grants[{index}]")))?;
+        if !on.insert(&grant.on) {
+            let rule = "is on the same as another grant; make one of them";
+            return Err(FieldError::new(format!("grants[{index}].on"), what(&grant.on), rule));
+        }
+    }
+    Ok(())
+}
+
+fn check_grant(grant: &Grant) -> Result<(), FieldError> {
+    let rule = match &grant.on {
+        GrantOn::Group(_) => None,
+        GrantOn::Job(name) => {
+            let is_path =
+                name.split_once('/').is_some_and(|(group, job)| !group.is_empty() && !job.is_empty());
+            let most = bounds::JOB_PATH_BYTES;
+            (!is_path || name.len() > most)
+                .then(|| format!("must be group/name, the names of a job, of at most {most} bytes"))
+        }
+        GrantOn::BusinessType(name) => {
+            let most = bounds::BUSINESS_NAME_CHARS;
+            (!(1..=most).contains(&name.chars().count()))
+                .then(|| format!("must be a business type of 1 to {most} characters"))
+        }
+    };
+    if let Some(rule) = rule {
+        return Err(FieldError::new("on", what(&grant.on), rule));
+    }
+    if grant.may.is_empty() {
+        return Err(FieldError::new("may", "", "grants nothing; name what is granted, such as view"));
+    }
+    match grant.may.iter().find(|of| !of.can_be_granted()) {
+        Some(of) => {
+            let rule = format!("is of the whole site, and comes with the role {} alone", of.role());
+            Err(FieldError::new("may", of, rule))
+        }
+        None => Ok(()),
+    }
+}
+
+fn what(on: &GrantOn) -> &str {
+    match on {
+        GrantOn::Job(name) | GrantOn::BusinessType(name) => name,
+        GrantOn::Group(group) => group.as_str(),
+    }
 }
 
 /// As [`bounds::VISIBLE_PATTERN`] says.

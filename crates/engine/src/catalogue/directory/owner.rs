@@ -2,7 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use tidemill_model::{DepartmentName, FieldError, JobId, JobSpec, Person, PersonName, closest};
+use tidemill_model::{
+    DepartmentName, FieldError, Grant, GrantOn, JobDefinition, JobId, JobSpec, Permission, Person,
+    PersonName, closest,
+};
 
 use super::Directory;
 use crate::catalogue::Catalogue;
@@ -13,12 +16,41 @@ const MEANT_CHARS: usize = 32;
 const MEANT_NAMES: usize = 500;
 
 impl Directory {
-    pub(super) fn person(&self, name: &str) -> Option<&Person> {
+    pub(in crate::catalogue) fn person(&self, name: &str) -> Option<&Person> {
         self.people.get(&PersonName::try_from(name).ok()?).map(AsRef::as_ref)
     }
 
-    pub(super) fn has_department(&self, name: &str) -> bool {
+    pub(in crate::catalogue) fn has_department(&self, name: &str) -> bool {
         DepartmentName::try_from(name).is_ok_and(|name| self.departments.contains_key(&name))
+    }
+
+    /// Whether who owns a job is of this department, or is it.
+    pub(in crate::catalogue) fn is_of(&self, owner: &str, department: &DepartmentName) -> bool {
+        owner == department.as_str()
+            || self.person(owner).is_some_and(|person| person.departments.contains(department))
+    }
+
+    /// Whether the person, who is no administrator, may do this with the job: by the role where a department of theirs or they own
+    /// it, else by what is granted to them or to such a department.
+    pub(in crate::catalogue) fn allows(
+        &self,
+        person: &Person,
+        needed: Permission,
+        job: &JobDefinition,
+    ) -> bool {
+        let owner = &*job.spec.owner;
+        let is_own = || person.departments.iter().any(|department| self.is_of(owner, department));
+        if person.role.has(needed) && (owner == person.name.as_str() || is_own()) {
+            return true;
+        }
+        let of_departments = person.departments.iter().filter_map(|name| self.departments.get(name));
+        let fits = |grant: &Grant| match &grant.on {
+            GrantOn::Job(name) => *name == job.full_name(),
+            GrantOn::Group(group) => *group == job.spec.group,
+            GrantOn::BusinessType(of) => *of == job.spec.business_type,
+        };
+        let gives = |grant: &&Grant| needed == Permission::View || grant.may.contains(&needed);
+        person.grants.iter().chain(of_departments.flat_map(|of| &of.grants)).filter(gives).any(fits)
     }
 
     /// Who stands for somebody in the end, over all successors; `None`: nobody does, or they go round.

@@ -12,6 +12,7 @@ use tidemill_model::{
 
 use super::Directory;
 use crate::catalogue::apply_jobs::{MAX_ERRORS, check_none};
+use crate::catalogue::keys::Reach;
 use crate::catalogue::{Catalogue, NAMED_JOBS};
 
 /// What comes of a command.
@@ -106,11 +107,14 @@ impl After<'_> {
             needs.push(format!("{} of it", are(members)));
         }
         needs.extend(self.jobs_of(name.as_str()).map(|jobs| format!("it owns {jobs}")));
+        let keys = self.catalogue.keys.iter().filter(|(_, key)| key.department.as_ref() == Some(name));
+        let keys: BTreeSet<&String> = keys.map(|(app, _)| app).collect();
+        needs.extend((!keys.is_empty()).then(|| format!("it has the keys {}", listed(&keys))));
         if needs.is_empty() {
             return Ok(());
         }
         let rule = format!(
-            "cannot be removed: {}; give them another department or owner first",
+            "cannot be removed: {}; give them another department or owner, and revoke its keys, first",
             needs.join(", and ")
         );
         Err(FieldError::new("name", name, rule))
@@ -184,7 +188,7 @@ impl After<'_> {
     /// The jobs of an owner. Whoever may change the directory is of the whole site.
     fn jobs_of(&self, owner: &str) -> Option<String> {
         let jobs = self.catalogue.owners.jobs(owner);
-        (!jobs.is_empty()).then(|| self.catalogue.named_for(&jobs, None))
+        (!jobs.is_empty()).then(|| self.catalogue.named_for(&jobs, Reach::All))
     }
 
     fn no_such_person(&self, name: &PersonName) -> String {

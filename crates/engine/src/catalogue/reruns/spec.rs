@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use tidemill_calendar::Timetable;
 use tidemill_model::{
-    Actor, Answer, Cascade, ColdStartOf, Event, GroupName, JobId, Mapping, Period, PlannedJob, Rejection,
-    RerunDefinition, RerunEvent, RerunId, RerunScope, RerunSpec, ShardId, Timestamp, bounds,
+    Actor, Answer, Cascade, ColdStartOf, Event, GroupName, JobId, Mapping, Period, Permission, PlannedJob,
+    Rejection, RerunDefinition, RerunEvent, RerunId, RerunScope, RerunSpec, ShardId, Timestamp, bounds,
 };
 
 use super::super::graph::Overlay;
@@ -51,8 +51,8 @@ impl Catalogue {
         Ok(Decision::answered(vec![event], Answer::Rerun { rerun, disabled, jobs_left_out }))
     }
 
-    /// All that the plan concerns, and how many jobs downstream it leaves out: those of groups that the key does not
-    /// reach, and those that come only after such a job. Who may name jobs at all is checked where they are named.
+    /// All that the plan concerns, and how many jobs downstream it leaves out: those with which the caller may not
+    /// do it, and those that come only after such a job. Who may name jobs at all is checked where they are named.
     fn reached(
         &self,
         spec: &RerunSpec,
@@ -62,11 +62,11 @@ impl Catalogue {
         let RerunScope::Rerun { cascade, .. } = &spec.scope else {
             return Ok((roots.iter().copied().collect(), 0));
         };
-        let is_open = |id: &JobId| roots.contains(id) || self.is_reached(*id, reach);
+        let is_open = |id: &JobId| roots.contains(id) || self.may(Permission::Operate, *id, reach);
         let (all, reached): (BTreeSet<JobId>, BTreeSet<JobId>) = match cascade {
             Cascade::Data => {
                 let all = self.read_from(roots, spec, |_| true)?.into_keys().collect();
-                if reach.is_none() {
+                if reach.is_all() {
                     return Ok((all, 0));
                 }
                 (all, self.read_from(roots, spec, is_open)?.into_keys().collect())

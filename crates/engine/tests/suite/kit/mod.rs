@@ -204,6 +204,8 @@ impl World {
             role,
             groups: Vec::new(),
             run_as,
+            may: Default::default(),
+            department: None,
             first_only: false,
         });
         let answer = self.ask(ShardId::CATALOGUE, key);

@@ -121,16 +121,23 @@ impl Caches {
         let known = self.app_keys.get(&(app.as_str().into(),));
         let before = known.map(|row| {
             raw(&BTreeMap::from([
+                ("department", Some(raw(&row.department))),
                 ("groups", stored(&row.groups)),
+                ("may", stored(&row.may)),
                 ("role", Some(raw(&row.role))),
                 ("run_as", stored(&row.accounts)),
             ]))
         });
-        let CatalogueEvent::KeyDefined { hash, role, groups, run_as, .. } = event else {
+        let CatalogueEvent::KeyDefined { hash, role, groups, run_as, may, department, .. } = event else {
             return Detail::change(before, None);
         };
-        let after =
-            raw(&BTreeMap::from([("groups", raw(groups)), ("role", raw(role)), ("run_as", raw(run_as))]));
+        let after = raw(&BTreeMap::from([
+            ("department", raw(department)),
+            ("groups", raw(groups)),
+            ("may", raw(may)),
+            ("role", raw(role)),
+            ("run_as", raw(run_as)),
+        ]));
         let is_new_secret = known.is_none_or(|row| *row.hash != **hash);
         Detail::change(before, Some(after)).with("new_secret", &is_new_secret)
     }

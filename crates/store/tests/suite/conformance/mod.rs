@@ -14,7 +14,8 @@ pub(crate) use generations::{
 };
 pub(crate) use reads::{
     audit_list_pages_without_gap_or_repeat, deleted_and_unnamed_jobs_are_not_found_by_name,
-    lists_page_without_gap_or_repeat, views_show_readable_times, waiting_batches_say_for_what,
+    lists_have_what_a_reader_reaches, lists_page_without_gap_or_repeat, views_show_readable_times,
+    waiting_batches_say_for_what,
 };
 pub(crate) use rows::{
     batch_from_another_position_is_refused, every_table_gives_back_what_was_written, keys_compare_by_bytes,
@@ -48,7 +49,7 @@ macro_rules! suite {
             rebuilt_set_replaces_the_first, activation_refuses_a_set_that_is_behind,
             dropped_tables_are_made_again, snapshot_does_not_see_later_writes, one_at_a_time_may_rebuild,
             dropped_sets_leave_nothing_behind, rebuild_begins_where_nothing_is_left,
-            lists_page_without_gap_or_repeat, audit_list_pages_without_gap_or_repeat, deleted_and_unnamed_jobs_are_not_found_by_name,
+            lists_page_without_gap_or_repeat, audit_list_pages_without_gap_or_repeat, deleted_and_unnamed_jobs_are_not_found_by_name, lists_have_what_a_reader_reaches,
             views_show_readable_times, waiting_batches_say_for_what, old_rows_are_deleted_some_at_a_time,
             rows_that_are_named_are_not_deleted, what_has_left_is_noted_by_shard,
             sinks_are_noted_beside_the_tables
@@ -148,6 +149,8 @@ pub(crate) fn job_row(id: i64, name: &str) -> JobRow {
         unnamed: false,
         submitted: false,
         owner: "ann".into(),
+        owner_name: Some("ann".into()),
+        business_name: None,
         job_type: "noop".into(),
         parent_count: 0,
         definition: "{}".into(),

@@ -1,8 +1,11 @@
 //! Lists and views.
 
+use std::sync::Arc;
+
 use tidemill_store::rows::{AuditRow, BatchRow, FreezeRow, JobRow, ResourceRow, WorkerRow};
 use tidemill_store::{
-    AuditFilter, BatchFilter, Cursor, Error, JobFilter, Page, PageRequest, ReadAudit, ReadTables, Row,
+    AuditFilter, BatchFilter, Cursor, Error, JobFilter, Page, PageRequest, Reach, ReadAudit, ReadTables, Row,
+    Within,
 };
 
 use super::{Bench, batch_row, job_row, prepare, upserts, write};
@@ -163,6 +166,80 @@ pub(crate) fn deleted_and_unnamed_jobs_are_not_found_by_name(bench: &impl Bench)
     assert_eq!(ids(JobFilter { submitted: Some(true), ..JobFilter::default() }), [3]);
     assert_eq!(ids(JobFilter { name: Some("load".into()), ..JobFilter::default() }), [2, 3, 4]);
     assert_eq!(ids(JobFilter { group: Some("other".into()), ..JobFilter::default() }), [0; 0]);
+}
+
+/// API-5: lists for who may see a part are those of everybody, without what is not of that part, whatever the pages and filters;
+/// of few jobs as of many.
+pub(crate) fn lists_have_what_a_reader_reaches(bench: &impl Bench) {
+    let generation = prepare(bench);
+    // 90 jobs in 3 groups, of 5 owners and 2 business types; 4 batches of each.
+    let jobs: Vec<JobRow> = (0..90)
+        .map(|id| JobRow {
+            group_name: format!("g{}", id % 3).into(),
+            owner_name: (id % 5 > 0).then(|| format!("o{}", id % 5).into()),
+            business_name: (id % 7 == 0).then(|| "sales".into()),
+            ..job_row(id + 1, &format!("j{id}"))
+        })
+        .collect();
+    let batches: Vec<BatchRow> = (0..360)
+        .map(|id: i64| {
+            let job = &jobs[usize::try_from(id * 7 % 90).unwrap()];
+            // Some ran before their job moved to another group.
+            let group = if id % 11 == 0 { "g9".into() } else { Arc::clone(&job.group_name) };
+            let generated_at = 1_000 + id / 4;
+            BatchRow { job_id: job.id, group_name: group, generated_at, state: id % 4, ..batch_row(id + 1) }
+        })
+        .collect();
+    write(bench, generation, vec![upserts(&jobs), upserts(&batches)]);
+    let texts = |all: &[&str]| all.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+    let within = Within::default;
+    let reaches = [
+        vec![within()],
+        vec![Within { groups: texts(&["g1", "g9"]), ..within() }],
+        vec![Within { owners: texts(&["o1"]), ..within() }],
+        vec![Within { owners: texts(&["o1", "o2", "o3", "o4"]), ..within() }],
+        vec![Within { business_types: texts(&["sales"]), ..within() }],
+        vec![Within { jobs: vec![("g0".into(), "j3".into()), ("g0".into(), "none".into())], ..within() }],
+        vec![Within { owners: texts(&["o2"]), groups: texts(&["g2"]), ..within() }],
+        vec![Within { groups: texts(&["g0"]), ..within() }, Within { owners: texts(&["o3"]), ..within() }],
+    ];
+    let tables = bench.tables();
+    for reach in reaches {
+        let sees = |job: &JobRow, group: &str| {
+            reach.iter().all(|within| {
+                let is_in = |all: &[String], text: &Option<Arc<str>>| {
+                    text.as_ref().is_some_and(|text| all.iter().any(|one| **one == **text))
+                };
+                let named =
+                    |(group, name): &(String, String)| **group == *job.group_name && **name == *job.name;
+                within.groups.iter().any(|one| one == group)
+                    || is_in(&within.owners, &job.owner_name)
+                    || is_in(&within.business_types, &job.business_name)
+                    || within.jobs.iter().any(named)
+            })
+        };
+        let of = |id: i64| jobs.iter().find(|job| job.id == id).unwrap();
+        let seen = Some(Reach(reach.clone()));
+        let filter = JobFilter { reach: seen.clone(), ..JobFilter::default() };
+        let mut found: Vec<i64> =
+            all(|request| tables.jobs(&filter, request)).iter().map(|row| row.id).collect();
+        found.sort_unstable();
+        let expected: Vec<i64> =
+            jobs.iter().filter(|job| sees(job, &job.group_name)).map(|job| job.id).collect();
+        assert_eq!(found, expected, "{reach:?}");
+        for (job, state) in [(None, None), (None, Some(2)), (Some(4), None)] {
+            let filter = BatchFilter { job, state, reach: seen.clone(), ..BatchFilter::default() };
+            let found = all(|request| tables.batches(&filter, request));
+            let mut expected: Vec<BatchRow> = batches.clone();
+            expected.retain(|row| {
+                sees(of(row.job_id), &row.group_name)
+                    && job.is_none_or(|job| row.job_id == job)
+                    && state.is_none_or(|state| row.state == state)
+            });
+            expected.sort_by_key(|row| std::cmp::Reverse((row.generated_at, row.id)));
+            assert_eq!(found, expected, "{reach:?} {job:?} {state:?}");
+        }
+    }
 }
 
 /// A worker of the group with two slots.

@@ -73,6 +73,8 @@ pub(crate) fn keys_compare_by_bytes(bench: &impl Bench) {
         role: "viewer".into(),
         groups: "[]".into(),
         accounts: "[]".into(),
+        may: "[]".into(),
+        department: None,
         defined_at: 1,
     };
     let rows = ["A", "A ", "a", "á", "ä", "aa", "中"].map(key);
