@@ -15,6 +15,7 @@ mod history;
 mod lag;
 mod logs;
 mod machine;
+mod pages;
 mod place;
 mod placement;
 mod program;

@@ -3,6 +3,7 @@
 use crate::fairness::{BESIDE_ALONE, RELEASES_BEYOND, TOGETHER_ALONE};
 use crate::files::{APPLIED, VALIDATED};
 use crate::logs::{BESIDE, FIRST_BYTE, FOLLOWED_P99};
+use crate::pages::{OF_ALL, OF_FEW};
 use crate::pull::GROWTH;
 use crate::row::Row;
 use crate::running::{ADOPTED, MEMORY};
@@ -57,6 +58,10 @@ enum Figure {
     FollowedP99Ms,
     /// Of a start, beside a job that prints gigabytes.
     BesidePrinter,
+    /// Of a page of a million batches.
+    PageMs,
+    /// The same, for who may see three jobs of many.
+    PageOfFewMs,
 }
 
 /// Whether a target was reached.
@@ -76,7 +81,7 @@ const fn target(workload: &'static str, backend: Option<&'static str>, figure: F
 const EMBEDDED: Option<&str> = Some("embedded");
 const KAFKA: Option<&str> = Some("kafka");
 
-const TARGETS: [Target; 33] = [
+const TARGETS: [Target; 35] = [
     target("lifecycle", EMBEDDED, Figure::PerSecond, 30_000.0),
     target("lifecycle", KAFKA, Figure::PerSecond, 15_000.0),
     target("chain", EMBEDDED, Figure::MsPerHop, 0.4),
@@ -102,6 +107,8 @@ const TARGETS: [Target; 33] = [
     target("logs", None, Figure::FirstByteMs, 50.0),
     target("logs", None, Figure::FollowedP99Ms, 1_000.0),
     target("logs", None, Figure::BesidePrinter, 1.0),
+    target("pages", None, Figure::PageMs, 50.0),
+    target("pages", None, Figure::PageOfFewMs, 50.0),
     target("files", None, Figure::Validated, 2.0),
     target("files", None, Figure::Applied, 10.0),
     target("pull-64", EMBEDDED, Figure::PerSecond, 15_000.0),
@@ -154,6 +161,8 @@ impl Figure {
             Figure::FirstByteMs => row.figure(FIRST_BYTE),
             Figure::FollowedP99Ms => row.figure(FOLLOWED_P99),
             Figure::BesidePrinter => row.figure(BESIDE),
+            Figure::PageMs => row.figure(OF_ALL),
+            Figure::PageOfFewMs => row.figure(OF_FEW),
         }
     }
 
@@ -181,6 +190,8 @@ impl Figure {
             Figure::Applied => format!("{value:.2} s until all are applied"),
             Figure::RequestP99Ms => format!("{value:.2} ms of a request, 99 of 100"),
             Figure::Growth => format!("{value:.0} {GROWTH}"),
+            Figure::PageMs => format!("{value:.2} ms for a page"),
+            Figure::PageOfFewMs => format!("{value:.2} ms for a page of who may see little"),
             Figure::FirstByteMs => format!("{value:.2} ms until the first byte"),
             Figure::FollowedP99Ms => format!("{value:.0} ms until followers have a line, 99 of 100"),
             Figure::BesidePrinter => {

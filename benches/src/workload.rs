@@ -7,6 +7,7 @@ use crate::backend::Backend;
 use crate::files;
 use crate::fixture::Fixture;
 use crate::logs;
+use crate::pages;
 use crate::place;
 use crate::pull::{self, Pulls};
 use crate::row::Row;
@@ -51,6 +52,8 @@ pub(crate) enum Workload {
     Ageing,
     /// Output of attempts: kept, followed, read and searched.
     Logs,
+    /// Pages of a list of 1,000,000 batches.
+    Pages,
     /// A directory of 10,000 job files, in a DAG 50 levels deep.
     Files,
     /// Tasks that one client pulls and completes, over HTTP.
@@ -132,6 +135,9 @@ impl Workload {
             );
             return logs::measure(&self.name(), scale);
         }
+        if self == Self::Pages {
+            return pages::measure(&self.name(), backend, 1_000_000 / scale);
+        }
         if self == Self::Files {
             return files::measure(&self.name(), backend, 10_000 / scale);
         }
@@ -159,6 +165,7 @@ impl Workload {
             Self::Ageing => run.ageing(),
             Self::Running
             | Self::Files
+            | Self::Pages
             | Self::Logs
             | Self::Pull1
             | Self::Pull16
