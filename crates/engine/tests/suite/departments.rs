@@ -114,24 +114,24 @@ fn jobs_are_defined_within_reach() {
     expect![[r#"
         of-bi load, owned by bi: accepted
         of-bi load, owned by ann: accepted
-        of-bi load, owned by finance: invalid: jobs[0].owner: "finance": must be a department of whoever defines the job, or somebody of it
+        of-bi load, owned by finance: invalid: jobs[0].owner: "finance": must be a department of the caller, or somebody of it
         of-bi mine, owned by bi: accepted
         ann load, owned by bi: accepted
         ann load, owned by ann: accepted
-        ann load, owned by finance: invalid: jobs[0].owner: "finance": must be a department of whoever defines the job, or somebody of it
+        ann load, owned by finance: invalid: jobs[0].owner: "finance": must be a department of the caller, or somebody of it
         ann mine, owned by bi: accepted
         bob load, owned by bi: accepted
         bob load, owned by ann: accepted
         bob load, owned by finance: accepted
-        bob mine, owned by bi: invalid: jobs[0].owner: "bi": must be a department of whoever defines the job, or somebody of it
-        vic load, owned by bi: invalid: jobs[0].name: "load": is the name of a job of others, who own it; take another name
-        vic load, owned by ann: invalid: jobs[0].name: "load": is the name of a job of others, who own it; take another name
-        vic load, owned by finance: invalid: jobs[0].name: "load": is the name of a job of others, who own it; take another name
-        vic mine, owned by bi: invalid: jobs[0].owner: "bi": must be a department of whoever defines the job, or somebody of it
-        vera load, owned by bi: invalid: jobs[0].name: "load": is the name of a job of others, who own it; take another name
-        vera load, owned by ann: invalid: jobs[0].name: "load": is the name of a job of others, who own it; take another name
-        vera load, owned by finance: invalid: jobs[0].name: "load": is the name of a job of others, who own it; take another name
-        vera mine, owned by bi: invalid: jobs[0].owner: "bi": must be a department of whoever defines the job, or somebody of it
+        bob mine, owned by bi: invalid: jobs[0].owner: "bi": must be a department of the caller, or somebody of it
+        vic load, owned by bi: invalid: jobs[0].name: "load": is the name of a job that the caller may not edit; take another name
+        vic load, owned by ann: invalid: jobs[0].name: "load": is the name of a job that the caller may not edit; take another name
+        vic load, owned by finance: invalid: jobs[0].name: "load": is the name of a job that the caller may not edit; take another name
+        vic mine, owned by bi: invalid: jobs[0].owner: "bi": must be a department of the caller, or somebody of it
+        vera load, owned by bi: invalid: jobs[0].name: "load": is the name of a job that the caller may not edit; take another name
+        vera load, owned by ann: invalid: jobs[0].name: "load": is the name of a job that the caller may not edit; take another name
+        vera load, owned by finance: invalid: jobs[0].name: "load": is the name of a job that the caller may not edit; take another name
+        vera mine, owned by bi: invalid: jobs[0].owner: "bi": must be a department of the caller, or somebody of it
         adm load, owned by bi: accepted
         adm load, owned by ann: accepted
         adm load, owned by finance: accepted

@@ -95,8 +95,8 @@ fn definitions_are_told_as_they_were_and_as_they_are() {
     assert_eq!((rows[0].request.as_deref(), rows[1].request.as_deref()), (Some("r-1"), None));
     assert_eq!((&*rows[0].group_name, &*rows[1].group_name, &*rows[6].group_name), ("demo", "", "demo"));
     assert_eq!((&*rows[7].group_name, rows[8].at), ("demo", revoked));
-    let user = json!({"role": "user", "groups": ["demo"], "run_as": []});
-    let viewer = json!({"role": "viewer", "groups": ["demo"], "run_as": []});
+    let user = json!({"role": "user", "groups": ["demo"], "run_as": [], "may": [], "department": null});
+    let viewer = json!({"role": "viewer", "groups": ["demo"], "run_as": [], "may": [], "department": null});
     assert_eq!(detail(&rows[1]), json!({"after": user, "new_secret": true}));
     let changed = json!({"before": user, "after": viewer, "fields": ["role"], "new_secret": true});
     assert_eq!(detail(&rows[2]), changed);
