@@ -24,7 +24,7 @@ BUILD = $(CARGO) build --locked --workspace --features $(FEATURES) --all-targets
 # One build for both: no bug is in what sim runs, for nothing switches one on.
 SIMULATED = $(CARGO) run --locked --release -p tidemill-testkit --features planted --bin
 
-.PHONY: help run test test-build test-rust test-examples test-feed test-contract contract fmt-check bench sim sim-modes sim-ci fuzz planted planted-ci nightly rerun-full chaos chaos-ci chaos-build paths fmt lint dependencies deny advisories sbom schemas \
+.PHONY: help run test test-build test-rust test-examples test-python test-feed test-clients test-contract contract fmt-check bench sim sim-modes sim-ci fuzz planted planted-ci nightly rerun-full chaos chaos-ci chaos-build paths fmt lint dependencies deny advisories sbom schemas \
 	services-start services-stop clean-services
 
 help: ## list the targets
@@ -59,7 +59,7 @@ test: ## install and start the services, run every test, stop the services
 	$(MAKE) fmt-check test-build; \
 	wait $$starting; \
 	eval "$$($(SERVICES) env)"; \
-	$(MAKE) deny test-sbom test-rust test-examples test-feed test-contract
+	$(MAKE) deny test-sbom test-rust test-examples test-python test-feed test-clients test-contract
 
 fmt-check:
 	$(CARGO) fmt --all --check
@@ -104,9 +104,17 @@ test-rust: ## the Rust tests; wants the services and their addresses
 test-examples:
 	examples/git-history/selftest.sh
 	examples/pull-client/selftest.sh
+	examples/consumers/selftest.sh
+
+# In an environment of its own, with what tests/python/client-requirements.txt pins.
+test-python: ## the Python client as a wheel, against a server that it starts, and the programs and jobs of its pages; wants the address of the Python of services
+	"$$TIDEMILL_TEST_PYTHON" tests/python/client_test.py
 
 test-feed:
 	"$$TIDEMILL_TEST_PYTHON" tests/python/feed_consumer_test.py
+
+test-clients: ## clients that are made from the OpenAPI document; wants Node.js, npm and the Python of services
+	"$$TIDEMILL_TEST_PYTHON" tests/python/generated_clients_test.py
 
 test-contract:
 	"$$TIDEMILL_TEST_PYTHON" tests/python/contract_test.py

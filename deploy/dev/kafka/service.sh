@@ -9,8 +9,9 @@ KAFKA_USER_KNOWN=$KAFKA_DIR/data/user.known
 KAFKA_HEAP=${TIDEMILL_DEV_KAFKA_HEAP:-512m}
 
 # Beside the port that asks nobody: one with TLS that asks for a name and password, by SCRAM or PLAIN, and one with TLS
-# that asks for a certificate.
+# that asks for a certificate. The jars have Kafka's own tools, too.
 kafka_more_env() {
+  printf 'export TIDEMILL_TEST_KAFKA_JARS=%q\n' "$KAFKA_LIB"
   [[ -n $(port_of kafka-login) ]] || return 0
   printf 'export TIDEMILL_TEST_KAFKA_LOGIN=127.0.0.1:%s\n' "$(port_of kafka-login)"
   printf 'export TIDEMILL_TEST_KAFKA_CERTIFICATE=127.0.0.1:%s\n' "$(port_of kafka-certificate)"

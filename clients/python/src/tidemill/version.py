@@ -1,0 +1,5 @@
+"""Which version of the client this is."""
+
+from importlib.metadata import version
+
+__version__ = version("tidemill")
