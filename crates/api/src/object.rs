@@ -29,14 +29,14 @@ pub(crate) struct OfJob {
     /// Who owns it; empty: nobody.
     pub(crate) owner: Arc<str>,
     /// Its business type; empty: none.
-    pub(crate) business_type: Arc<str>,
+    pub(crate) class: Arc<str>,
 }
 
 impl OfJob {
     /// A job of the catalogue, in a group of this name.
     pub(crate) fn known(id: JobId, group: &str, job: Job) -> Self {
-        let Job { name, owner, business_type, .. } = job;
-        Self { id, path: (group.into(), name), owner, business_type }
+        let Job { name, owner, class, .. } = job;
+        Self { id, path: (group.into(), name), owner, class }
     }
 
     /// Whether these are the names of its group and its own.
@@ -59,7 +59,7 @@ impl Object {
     /// A job that is to be, which somebody is to own.
     pub(crate) fn of_owner(owner: &str, group: &str) -> Self {
         let path = (group.into(), Arc::default());
-        let of = OfJob { id: JobId(0), path, owner: owner.into(), business_type: Arc::default() };
+        let of = OfJob { id: JobId(0), path, owner: owner.into(), class: Arc::default() };
         Self { job: Some(of), ..Self::new("job", "", group) }
     }
 
@@ -71,9 +71,9 @@ impl Object {
     /// Of this job.
     pub(crate) fn of(self, row: &JobRow) -> Self {
         let path = (Arc::clone(&row.group_name), Arc::clone(&row.name));
-        let business_type = row.business_name.clone().unwrap_or_default();
+        let class = row.business_name.clone().unwrap_or_default();
         let (id, owner) = (JobId(row.id), Arc::clone(&row.owner));
-        Self { job: Some(OfJob { id, path, owner, business_type }), ..self }
+        Self { job: Some(OfJob { id, path, owner, class }), ..self }
     }
 
     pub(crate) fn group(&self) -> &str {

@@ -49,7 +49,7 @@ impl<'a> Acting<'a> {
         let fits = |on: &GrantOn| match on {
             GrantOn::Group(group) => object.group() == group.as_str(),
             GrantOn::Job(name) => object.job().is_some_and(|job| job.is_called(name)),
-            GrantOn::BusinessType(of) => object.job().is_some_and(|job| *job.business_type == **of),
+            GrantOn::BusinessType(of) => object.job().is_some_and(|job| *job.class == **of),
         };
         (has_by_role && object.job().is_some_and(|job| owned_by(&job.owner)))
             || self.grants().any(|grant| gives(grant, needed) && fits(&grant.on))
@@ -67,7 +67,7 @@ impl<'a> Acting<'a> {
         for grant in self.grants().filter(|grant| gives(grant, needed)) {
             match &grant.on {
                 GrantOn::Group(group) => within.groups.push(group.to_string()),
-                GrantOn::BusinessType(of) => within.business_types.push(of.clone()),
+                GrantOn::BusinessType(of) => within.classes.push(of.clone()),
                 GrantOn::Job(name) => {
                     let names = name.split_once('/').map(|(group, job)| (group.to_owned(), job.to_owned()));
                     within.jobs.extend(names);

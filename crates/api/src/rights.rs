@@ -1,6 +1,6 @@
 //! What a caller may: what its key may and, where it calls in the name of a person, what that person may, too.
 //!
-//! Every call declares what it needs ([`crate::needs::Needs`]), and that is looked at before its handler is reached. A handler that
+//! Every call declares what it needs (`Needs`), and that is looked at before its handler is reached. A handler that
 //! writes needs a [`Right`] besides, which a [`Caller`] gives for an [`Object`] or for the site and for nothing else; so no
 //! handler can forget to ask. Whoever may not see an object is told what those are told who name one that is not there.
 //! `docs/reference/rights.md` is made from what the calls declare.

@@ -55,7 +55,7 @@ pub struct Job {
     /// Who owns it; empty: nobody.
     pub owner: Arc<str>,
     /// Its classification; empty: none.
-    pub business_type: Arc<str>,
+    pub class: Arc<str>,
     /// Whether it has a schedule.
     pub is_scheduled: bool,
     /// DSP-2: the account that it runs as.
@@ -70,7 +70,7 @@ impl Job {
             group: definition.group_id,
             name: definition.spec.name.as_str().into(),
             owner: definition.spec.owner.as_str().into(),
-            business_type: definition.spec.business_type.as_str().into(),
+            class: definition.spec.class().into(),
             is_scheduled: definition.spec.schedule.is_some(),
             account: definition.spec.run_as.clone(),
         }

@@ -259,6 +259,12 @@ pub struct JobSpec {
 }
 
 impl JobSpec {
+    /// Its classification, which grants can be on; empty: none.
+    #[must_use]
+    pub fn class(&self) -> &str {
+        &self.business_type
+    }
+
     /// Everything that bounds its attempts.
     #[must_use]
     pub fn all_limits(&self) -> Limits {

@@ -196,7 +196,7 @@ fn job_row(at: Place, definition: &JobDefinition, enabled: bool) -> JobRow {
         name: spec.name.as_str().into(),
         owner: spec.owner.as_str().into(),
         owner_name: name_in_column(&spec.owner),
-        business_name: name_in_column(&spec.business_type),
+        business_name: name_in_column(spec.class()),
         job_type: spec.job_type.as_str().into(),
         parent_count: count(definition.parents.len()),
         definition: definition.to_json().into(),

@@ -19,7 +19,7 @@ pub struct Within {
     /// Jobs of these owners.
     pub owners: Vec<String>,
     /// Jobs of these business types.
-    pub business_types: Vec<String>,
+    pub classes: Vec<String>,
     /// These jobs, by group and name.
     pub jobs: Vec<(String, String)>,
 }
@@ -30,7 +30,7 @@ fn texts(texts: &[String]) -> Vec<Value> {
 
 impl Within {
     fn is_of_groups_alone(&self) -> bool {
-        self.owners.is_empty() && self.business_types.is_empty() && self.jobs.is_empty()
+        self.owners.is_empty() && self.classes.is_empty() && self.jobs.is_empty()
     }
 
     /// Rows of the table of jobs.
@@ -38,7 +38,7 @@ impl Within {
         let mut any = vec![
             Filter::In("group_name", texts(&self.groups)),
             Filter::In("owner_name", texts(&self.owners)),
-            Filter::In("business_name", texts(&self.business_types)),
+            Filter::In("business_name", texts(&self.classes)),
         ];
         any.extend(self.jobs.iter().map(|(group, name)| {
             let (group, name) = (group.as_str().into(), name.as_str().into());

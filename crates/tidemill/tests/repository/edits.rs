@@ -10,7 +10,7 @@ const SENTINELS: &[(&str, &[&str], usize)] = &[
     ("a command", &["BatchCommand::KillJob", "    KillJob {"], 4),
     ("a job field", &["business_type"], 2),
     ("a column that is shown", &["unready_since"], 2),
-    ("a REST resource", &["LateProbeRow", "LateProbeView", "late_probes", "/api/probes/late"], 8),
+    ("a REST resource", &["LateProbeRow", "LateProbeView", "late_probes", "/api/probes/late"], 9),
 ];
 
 pub(crate) fn sources() -> Vec<PathBuf> {

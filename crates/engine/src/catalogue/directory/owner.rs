@@ -47,7 +47,7 @@ impl Directory {
         let fits = |grant: &Grant| match &grant.on {
             GrantOn::Job(name) => *name == job.full_name(),
             GrantOn::Group(group) => *group == job.spec.group,
-            GrantOn::BusinessType(of) => *of == job.spec.business_type,
+            GrantOn::BusinessType(of) => of == job.spec.class(),
         };
         let gives = |grant: &&Grant| needed == Permission::View || grant.may.contains(&needed);
         person.grants.iter().chain(of_departments.flat_map(|of| &of.grants)).filter(gives).any(fits)

@@ -198,7 +198,7 @@ pub(crate) fn lists_have_what_a_reader_reaches(bench: &impl Bench) {
         vec![Within { groups: texts(&["g1", "g9"]), ..within() }],
         vec![Within { owners: texts(&["o1"]), ..within() }],
         vec![Within { owners: texts(&["o1", "o2", "o3", "o4"]), ..within() }],
-        vec![Within { business_types: texts(&["sales"]), ..within() }],
+        vec![Within { classes: texts(&["sales"]), ..within() }],
         vec![Within { jobs: vec![("g0".into(), "j3".into()), ("g0".into(), "none".into())], ..within() }],
         vec![Within { owners: texts(&["o2"]), groups: texts(&["g2"]), ..within() }],
         vec![Within { groups: texts(&["g0"]), ..within() }, Within { owners: texts(&["o3"]), ..within() }],
@@ -214,7 +214,7 @@ pub(crate) fn lists_have_what_a_reader_reaches(bench: &impl Bench) {
                     |(group, name): &(String, String)| **group == *job.group_name && **name == *job.name;
                 within.groups.iter().any(|one| one == group)
                     || is_in(&within.owners, &job.owner_name)
-                    || is_in(&within.business_types, &job.business_name)
+                    || is_in(&within.classes, &job.business_name)
                     || within.jobs.iter().any(named)
             })
         };
@@ -373,9 +373,9 @@ pub(crate) fn views_show_readable_times<B: Bench>(bench: &B) {
     let typed =
         [types(11, "ann", true, None), types(12, "ann", false, None), types(13, "bob", true, Some(5))];
     write(bench, generation, vec![upserts(&typed)]);
-    let counted = |column: &str| bench.text(&format!("SELECT CAST({column} AS CHAR) FROM business_types"));
-    let row = ["business_type", "owner", "jobs", "enabled_jobs", "(SELECT COUNT(*) FROM business_types)"]
-        .map(counted);
+    let counted = |column: &str| bench.text(&format!("SELECT CAST({column} AS CHAR) FROM classes"));
+    let row =
+        ["business_type", "owner", "jobs", "enabled_jobs", "(SELECT COUNT(*) FROM classes)"].map(counted);
     assert_eq!(row, ["DAP", "ann", "2", "1", "1"], "deleted jobs and those without a type are left out");
     let readable = bench.text("SELECT CAST(finished_at AS CHAR) FROM batch_history");
     assert_eq!(readable, B::READABLE);
