@@ -15,6 +15,7 @@
 pub mod address;
 mod args;
 mod commands;
+mod contexts;
 mod exit;
 mod failure;
 pub mod files;

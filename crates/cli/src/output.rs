@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::args::OutputFormat;
 use crate::failure::Failure;
+use crate::render;
 
 /// Writes text and a line end to stdout, with what steers terminals made visible.
 pub fn line(text: impl AsRef<str>) {
@@ -63,12 +64,40 @@ pub fn json(value: &Value) {
     line(format!("{value:#}"));
 }
 
+/// Writes an answer as it is, for programs.
+pub(crate) fn value(format: OutputFormat, value: &Value) {
+    match format {
+        OutputFormat::Yaml => line(yaml(value)),
+        _ => json(value),
+    }
+}
+
+/// Writes one of several answers, each behind the other: a line of JSON, or a document of YAML.
+pub(crate) fn next(format: OutputFormat, value: &Value) {
+    match format {
+        OutputFormat::Yaml => line(format!("---\n{}", yaml(value))),
+        _ => line(value.to_string()),
+    }
+}
+
+fn yaml(value: &Value) -> String {
+    serde_saphyr::to_string(value).expect("names and texts of JSON are those of YAML")
+}
+
 /// Writes an answer: as it is to programs, by `table` to people.
 pub fn answer(format: OutputFormat, value: &Value, table: impl FnOnce(&Value) -> String) {
-    match format {
-        OutputFormat::Json => json(value),
-        OutputFormat::Table => line(table(value)),
+    match format.is_for_programs() {
+        true => self::value(format, value),
+        false => line(table(value)),
     }
+}
+
+/// Writes a list, or says that nothing is in it.
+pub(crate) fn list(format: OutputFormat, value: &Value, columns: &str, nothing: &str) {
+    answer(format, value, |answer| match format {
+        OutputFormat::Wide => render::wide(answer, columns, nothing),
+        _ => render::list(answer, columns, nothing),
+    });
 }
 
 /// Writes a remark to stderr, so that stdout holds nothing but the answer.

@@ -1,5 +1,7 @@
 //! Answers for people: tables and field lists.
 
+use std::collections::BTreeSet;
+
 use comfy_table::{ContentArrangement, Table, presets};
 use serde_json::Value;
 
@@ -25,6 +27,20 @@ pub fn table(headers: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> S
 /// several the first that is there. A field of a field has a slash.
 pub(crate) fn list(answer: &Value, columns: &str, nothing: &str) -> String {
     items(&answer["items"], columns, nothing)
+}
+
+/// As [`list`], with a column for each other field that an item has.
+pub(crate) fn wide(answer: &Value, columns: &str, nothing: &str) -> String {
+    let shown: BTreeSet<&str> = columns
+        .split(", ")
+        .flat_map(|column| self::column(column).1.split(" | "))
+        .filter_map(|field| field.split('/').next())
+        .collect();
+    let items = answer["items"].as_array().into_iter().flatten();
+    let fields = items.filter_map(Value::as_object).flat_map(|item| item.keys().map(String::as_str));
+    let more: BTreeSet<&str> = fields.filter(|field| !shown.contains(field)).collect();
+    let more: String = more.iter().map(|field| format!(", {field}")).collect();
+    list(answer, &format!("{columns}{more}"), nothing)
 }
 
 /// As [`list`], of items that are there.
@@ -135,6 +151,8 @@ mod tests {
             8193  报表    -        success     -"#]]
         .assert_eq(&list(&answer, columns, "none"));
         assert_eq!(list(&json!({"items": []}), columns, "No batches."), "No batches.");
+        let wide = wide(&answer, "id, JOB: job_name", "none");
+        assert_eq!(wide.lines().next(), Some("ID    JOB   JOB          RESULT   STATE"), "{wide}");
     }
 
     #[test]

@@ -19,6 +19,9 @@ pub(crate) const OTHER_SERVER: &str = "start one with `tidemill standalone`; nam
 /// Until lists have to show what was written.
 const SHOWN_WITHIN: Duration = Duration::from_secs(2);
 
+/// The status of a range that begins where there is nothing.
+const BEYOND: u16 = 416;
+
 /// Query parameters of a call; absent ones are left out.
 pub type Query<'a> = Vec<(&'a str, String)>;
 
@@ -122,6 +125,11 @@ impl Server {
         self.write(Method::Post, path, body, None)
     }
 
+    /// As [`Server::post`], by who may not look at lists.
+    pub(crate) fn report(&self, path: &str, body: &Value) -> Done<Value> {
+        self.client.post(path).body(body).send().map_err(|error| self.failure(error, Kind::Write))
+    }
+
     /// The public feed, to be narrowed and then followed.
     pub(crate) fn events(&self, begin: Begin) -> Feed<'_> {
         self.client.events(begin)
@@ -152,15 +160,19 @@ impl Server {
         self.client.export_audit(query).map_err(|error| self.failure(error, Kind::Read))
     }
 
-    /// The bytes of a log, as they come.
+    /// The bytes of a log, or of a range of it, as they come; none where the log ends before the range begins.
     pub(crate) fn download_log(
         &self,
         batch: i64,
         stream: LogStream,
         attempt: Option<u32>,
-    ) -> Done<impl Read + use<>> {
-        let read = self.client.download_log(BatchId(batch), stream, attempt.map(u64::from), None);
-        read.map_err(|error| self.failure(error, Kind::Read))
+        range: Option<(u64, Option<u64>)>,
+    ) -> Done<Option<impl Read + use<>>> {
+        match self.client.download_log(BatchId(batch), stream, attempt.map(u64::from), range) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(Error::Refused { problem, .. }) if problem.status == BEYOND => Ok(None),
+            Err(error) => Err(self.failure(error, Kind::Read)),
+        }
     }
 
     fn asked(&self, path: &str, query: &[(&str, String)]) -> Call<'_> {

@@ -61,8 +61,7 @@ pub(crate) struct Session<'a> {
 impl<'a> Session<'a> {
     pub(crate) fn new(host: &'a dyn Host, global: &Global) -> Done<Self> {
         let settings = host.settings(global)?;
-        let target = Target::find(global.server.as_deref(), global.key.as_deref(), &settings)?
-            .trusting(global.ca_file.as_deref());
+        let target = Target::of_command(global, &settings)?;
         let server = Server::new(target.clone())?;
         Ok(Self { server, format: global.output, settings, host, target })
     }
@@ -105,7 +104,8 @@ impl<'a> Session<'a> {
 
     /// Shows a list, or says that nothing is in it.
     pub(crate) fn show_list(&self, answer: &Value, columns: &str, nothing: &str) -> Done<Exit> {
-        Ok(self.show(answer, |answer| render::list(answer, columns, nothing)))
+        output::list(self.format, answer, columns, nothing);
+        Ok(Exit::Success)
     }
 
     /// Shows what is at a path, field by field.

@@ -1,8 +1,19 @@
-//! Which server, and with which key: option, then environment, then the data directory.
+//! Which server, and with which key. The first of these that is there says it:
+//!
+//! 1. `--server`, then `TIDEMILL_SERVER`; beside `--context` only where both name the same server
+//! 2. `--context`, then `TIDEMILL_CONTEXT`
+//! 3. the data directory, where `--data`, `TIDEMILL_DATA`, `--config` or `TIDEMILL_CONFIG` names one
+//! 4. the current context
+//! 5. the data directory `./tidemill-data`, where a server runs there, and the default address
+//!
+//! `--key`, then `TIDEMILL_KEY`, is the key for any of them. Else the key is that of the context that gave the server, or
+//! `admin.key` of the data directory. So no key of a context goes to another server than its own.
 
 use std::path::{Path, PathBuf};
 
 use crate::address;
+use crate::args::Global;
+use crate::contexts::{Context, Contexts};
 use crate::exit::Exit;
 use crate::failure::{Done, Failure};
 use crate::files;
@@ -33,6 +44,43 @@ pub struct Target {
 }
 
 impl Target {
+    /// Finds server and key by the command line, and by the contexts of the person who runs this program.
+    ///
+    /// # Errors
+    /// As [`Target::find`], or the context is not there or contradicts `--server`, or the file of contexts cannot be used.
+    pub(crate) fn of_command(global: &Global, settings: &Settings) -> Done<Self> {
+        let (server, key) = (global.server.as_deref(), global.key.as_deref());
+        let is_dir_named = global.data.is_some() || global.config.is_some();
+        let target = match (&global.context, server) {
+            (None, Some(_)) => Self::find(server, key, settings)?,
+            (None, None) if is_dir_named => Self::find(server, key, settings)?,
+            (None, None) => {
+                let contexts = Contexts::read()?;
+                match contexts.current() {
+                    Some(name) => {
+                        Self::of_context(contexts.named(name)?, "the current context", key, settings)
+                    }
+                    None => Self::find(server, key, settings)?,
+                }
+            }
+            (Some(name), server) => {
+                let contexts = Contexts::read()?;
+                let context = contexts.named(name)?;
+                if let Some(other) = server.filter(|server| server.trim_end_matches('/') != context.server) {
+                    return Err(two_servers(name, &context.server, other));
+                }
+                Self::of_context(context, "--context or TIDEMILL_CONTEXT", key, settings)
+            }
+        };
+        Ok(target.trusting(global.ca_file.as_deref()))
+    }
+
+    fn of_context(context: &Context, from: &'static str, key: Option<&str>, settings: &Settings) -> Self {
+        let key = key.map(|key| key.trim().to_owned()).or_else(|| context.key.clone());
+        let ca_file = context.ca_file.clone().or_else(|| settings.ca_file.clone());
+        Self { server: context.server.clone(), server_from: from, key, ca_file }
+    }
+
     /// Finds server and key; `server` and `key` are what option or environment gave.
     ///
     /// # Errors
@@ -84,6 +132,14 @@ impl Target {
         }
         Ok(Self { key: operator.or(self.key), ..self })
     }
+}
+
+/// Either may be meant, and a key must not go to the wrong one.
+fn two_servers(context: &str, of_context: &str, other: &str) -> Failure {
+    Failure::bad_input(format!(
+        "--context {context:?} is {of_context}, and --server or TIDEMILL_SERVER says {other:?}: name one server"
+    ))
+    .hint("leave one of them out; `tidemill context show` shows what a context names")
 }
 
 /// What cannot be an address.

@@ -17,7 +17,7 @@ mod schemas;
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use tidemill_cli::{OutputFormat, output};
+use tidemill_cli::output;
 
 /// A fifth of the time would go into allocating otherwise (docs/reference/levers.md).
 #[global_allocator]
@@ -30,7 +30,7 @@ fn main() -> ExitCode {
         return code;
     }
     let cli = cli::Cli::of_process();
-    let json = cli.global.output == OutputFormat::Json;
+    let json = cli.global.output.is_for_programs();
     let exit = run::run(cli).unwrap_or_else(|failure| {
         output::failure(&failure, json);
         failure.exit

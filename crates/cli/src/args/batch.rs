@@ -1,6 +1,7 @@
 //! `tidemill batch …`, and what batches wait for outside: `tidemill third-party …` and `tidemill probe …`.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::{Args, Subcommand, ValueEnum};
 use tidemill_model::{LogStream, Timestamp};
@@ -209,6 +210,33 @@ pub(crate) struct LogsArgs {
     /// Write it into this file as it is, byte for byte; - is standard output
     #[arg(long, value_name = "FILE", group = "part")]
     pub(crate) download: Option<PathBuf>,
+    /// Only these of its bytes, from 0 on, as in 1000-1999 or 1000-
+    #[arg(long, value_name = "FIRST-LAST", requires = "download", conflicts_with = "resume")]
+    pub(crate) bytes: Option<ByteRange>,
+    /// Go on behind what the file has already, as after a download that broke off
+    #[arg(long, requires = "download")]
+    pub(crate) resume: bool,
+}
+
+/// `FIRST-LAST` or `FIRST-`, as the header `Range` has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ByteRange {
+    pub(crate) first: u64,
+    pub(crate) last: Option<u64>,
+}
+
+impl FromStr for ByteRange {
+    type Err = &'static str;
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        const RULE: &str = "must be FIRST-LAST or FIRST-, as in 1000-1999, and LAST not below FIRST";
+        let (first, last) = text.split_once('-').ok_or(RULE)?;
+        let first: u64 = first.parse().map_err(|_| RULE)?;
+        let last = if last.is_empty() { None } else { Some(last.parse().map_err(|_| RULE)?) };
+        if last.is_some_and(|last| last < first) {
+            return Err(RULE);
+        }
+        Ok(Self { first, last })
+    }
 }
 
 impl LogsArgs {
@@ -333,6 +361,9 @@ mod tests {
             "--search a --ignore-case --stderr",
             "--summary --attempt 1",
             "--download - --stderr",
+            "--download x --resume",
+            "--download x --bytes 5-9",
+            "--download x --bytes 5-",
         ] {
             assert_eq!(kind(options), None, "{options}");
         }
@@ -345,10 +376,16 @@ mod tests {
             "--worker --stderr",
             "--all --last 5",
             "--summary --stderr",
+            "--download x --resume --bytes 5-",
         ] {
             assert_eq!(kind(options), Some(ErrorKind::ArgumentConflict), "{options}");
         }
         assert_eq!(kind("--ignore-case"), Some(ErrorKind::MissingRequiredArgument));
-        assert_eq!(kind("--last 0"), Some(ErrorKind::ValueValidation));
+        for value in
+            ["--last 0", "--download x --bytes 5", "--download x --bytes 5-4", "--download x --bytes=-5"]
+        {
+            assert_eq!(kind(value), Some(ErrorKind::ValueValidation), "{value}");
+        }
+        assert_eq!(kind("--resume"), Some(ErrorKind::MissingRequiredArgument));
     }
 }

@@ -70,6 +70,8 @@ pub(crate) enum JobCommand {
     },
     /// Make one batch of a job by hand
     Run(JobRunArgs),
+    /// Submit a job that is in no file: without a schedule or parents it runs at once
+    Submit(JobSubmitArgs),
     /// Generate batches from now on
     Enable {
         /// Id, or group/name
@@ -175,6 +177,9 @@ pub(crate) struct JobLsArgs {
     /// Only those that are (not) enabled
     #[arg(long)]
     pub(crate) enabled: Option<bool>,
+    /// Only those that were submitted to run once (true), or only those that are defined (false)
+    #[arg(long)]
+    pub(crate) submitted: Option<bool>,
     /// At most so many; all pages are fetched until then
     #[arg(long, default_value = "200", value_parser = super::at_least_one)]
     pub(crate) limit: usize,
@@ -197,6 +202,40 @@ pub(crate) struct JobRunArgs {
     /// Wait for the end; the exit code says how it ended
     #[arg(long)]
     pub(crate) wait: bool,
+    /// Name this request, so that repeating it does it once
+    #[arg(long, value_name = "ID")]
+    pub(crate) idempotency_key: Option<String>,
+}
+
+/// What to submit (API-1).
+#[derive(Debug, Args)]
+pub(crate) struct JobSubmitArgs {
+    /// The job's name, unique in its group
+    pub(crate) name: String,
+    /// What to run; `-` reads it from standard input
+    #[arg(long)]
+    pub(crate) command: String,
+    /// The worker group, by name or number
+    #[arg(long)]
+    pub(crate) group: String,
+    /// Who submits it
+    #[arg(long, value_name = "PERSON")]
+    pub(crate) user: String,
+    /// What kind of program it is
+    #[arg(long = "type", value_name = "TYPE", default_value = "shell")]
+    pub(crate) job_type: String,
+    /// Quartz cron expression [default: it runs once]
+    #[arg(long, value_name = "EXPRESSION")]
+    pub(crate) cron: Option<String>,
+    /// Wait for this job: id, or group/name (repeatable)
+    #[arg(long = "parent", value_name = "JOB")]
+    pub(crate) parents: Vec<String>,
+    /// 1 (lowest) to 10
+    #[arg(long, value_parser = clap::value_parser!(i32).range(1..=10))]
+    pub(crate) priority: Option<i32>,
+    /// Parameter (repeatable)
+    #[arg(long = "param", value_name = "NAME=VALUE")]
+    pub(crate) parameters: Vec<Parameter>,
     /// Name this request, so that repeating it does it once
     #[arg(long, value_name = "ID")]
     pub(crate) idempotency_key: Option<String>,

@@ -1,9 +1,11 @@
 //! The command line of the commands that speak to a server: names, arguments and help. No behaviour; that is in
 //! [`crate::commands`].
 
+mod attempt;
 mod audit;
 mod batch;
 mod bulk;
+mod context;
 mod directory;
 mod job;
 mod named;
@@ -11,16 +13,18 @@ mod pull;
 mod rerun;
 mod site;
 
+pub(crate) use attempt::{AttemptCommand, AttemptLsArgs, ReportArgs};
 pub(crate) use audit::{AuditCommand, AuditFilterArgs};
 pub(crate) use batch::{
     BatchCommand, BatchLsArgs, Condition, LogsArgs, OverrideArgs, ProbeCommand, QualityWord,
     ThirdPartyCommand, word,
 };
 pub(crate) use bulk::{BatchesArgs, BulkCommand, JobsArgs};
+pub(crate) use context::{ContextCommand, ContextSetArgs};
 pub(crate) use directory::{
     DepartmentCommand, DirectoryCommand, DirectoryFileArgs, OnCallArgs, PersonCommand,
 };
-pub(crate) use job::{ApplyArgs, JobCommand, JobLsArgs, JobRunArgs, Parameter};
+pub(crate) use job::{ApplyArgs, JobCommand, JobLsArgs, JobRunArgs, JobSubmitArgs, Parameter};
 pub(crate) use named::{CalendarCommand, PoolCommand};
 pub(crate) use pull::{
     PullCommand, PullGrantsArgs, PullTaskCommand, PullTaskLsArgs, PullTemplateCommand, PullUserCommand,
@@ -48,12 +52,17 @@ pub struct Global {
     /// Data directory [default: ./tidemill-data]
     #[arg(long, env = "TIDEMILL_DATA", value_name = "DIR", global = true, hide_env_values = true)]
     pub data: Option<PathBuf>,
-    /// Server to talk to [default: that of the data directory; with --key http://127.0.0.1:8780]
+    /// Server to talk to [default: that of the context; without one that of the data directory; with --key
+    /// http://127.0.0.1:8780]
     #[arg(long, env = "TIDEMILL_SERVER", value_name = "URL", global = true, hide_env_values = true)]
     pub server: Option<String>,
-    /// Application key, APP:SECRET [default: <data>/admin.key]
+    /// Application key, APP:SECRET, or a token [default: that of the context; without one <data>/admin.key]
     #[arg(long, env = "TIDEMILL_KEY", value_name = "KEY", global = true, hide_env_values = true)]
     pub key: Option<String>,
+    /// Server and key that `tidemill login` kept under this name [default: the current one, where neither --server nor --data
+    /// is given]
+    #[arg(long, env = "TIDEMILL_CONTEXT", value_name = "NAME", global = true, hide_env_values = true)]
+    pub context: Option<String>,
     /// Authorities, in PEM, that may have signed the server's certificate [default: tls.ca_file, else the machine's]
     #[arg(long, env = "TIDEMILL_CA_FILE", value_name = "FILE", global = true, hide_env_values = true)]
     pub ca_file: Option<PathBuf>,
@@ -67,8 +76,19 @@ pub struct Global {
 pub enum OutputFormat {
     /// For people
     Table,
+    /// For people, with every field of a list's items as a column
+    Wide,
     /// For programs: the server's answer as it is
     Json,
+    /// The same as YAML
+    Yaml,
+}
+
+impl OutputFormat {
+    /// Whether it is the server's answer as it is.
+    pub fn is_for_programs(self) -> bool {
+        matches!(self, Self::Json | Self::Yaml)
+    }
 }
 
 /// What to do, with a server.
@@ -80,6 +100,9 @@ pub(crate) enum Command {
     /// Look at, kill and rerun batches, and read their logs
     #[command(subcommand, visible_alias = "batches")]
     Batch(BatchCommand),
+    /// List attempts, and report the code of the one that this program runs in
+    #[command(subcommand, visible_alias = "attempts")]
+    Attempt(AttemptCommand),
     /// Kill, mark, clear, enable or disable all that fit a filter, as one operation
     #[command(subcommand)]
     Bulk(BulkCommand),
@@ -128,6 +151,16 @@ pub(crate) enum Command {
     Department(DepartmentCommand),
     /// Say who is on call, now or at another time
     OnCall(OnCallArgs),
+    /// Keep a server and a key as a context: the key is read from the terminal, or from standard input
+    ///
+    /// It is tried first. The context is named by --context [default: default], and is the current one from then on.
+    Login,
+    /// Keep servers with their keys under names, and say which one is current
+    ///
+    /// They stand in contexts.yaml below $XDG_CONFIG_HOME/tidemill or ~/.config/tidemill, or in the file of TIDEMILL_CONTEXTS,
+    /// which only its owner may read.
+    #[command(subcommand, visible_alias = "contexts")]
+    Context(ContextCommand),
     /// Show whose key this is, and which calls it may make
     Whoami,
     /// Show and hold the level of what is written: an upgrade raises it, and older versions stop

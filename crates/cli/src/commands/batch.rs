@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use tidemill_client::Method;
 
 use super::{Session, external_dependencies, job, logs, rerun, wait, why, write};
-use crate::args::{BatchCommand, BatchLsArgs, OutputFormat, word};
+use crate::args::{BatchCommand, BatchLsArgs, word};
 use crate::exit::Exit;
 use crate::failure::Done;
 use crate::output;
@@ -21,8 +21,8 @@ pub(super) fn run(session: &Session<'_>, command: BatchCommand) -> Done<Exit> {
         BatchCommand::Why { batch, as_of } => {
             let moment: Query = as_of.iter().map(|text| ("as_of", text.clone())).collect();
             let answer = session.server.get(&format!("/api/batches/{batch}/why"), &moment)?;
-            if session.format == OutputFormat::Json {
-                output::json(&answer);
+            if session.format.is_for_programs() {
+                output::value(session.format, &answer);
                 return Ok(Exit::Success);
             }
             let shown = session.server.get(&format!("/api/batches/{batch}"), &[])?;

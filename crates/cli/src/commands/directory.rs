@@ -5,9 +5,7 @@ use tidemill_client::segment;
 use tidemill_model::DirectoryFile;
 
 use super::{Session, write};
-use crate::args::{
-    DepartmentCommand, DirectoryCommand, DirectoryFileArgs, OnCallArgs, OutputFormat, PersonCommand, word,
-};
+use crate::args::{DepartmentCommand, DirectoryCommand, DirectoryFileArgs, OnCallArgs, PersonCommand, word};
 use crate::exit::Exit;
 use crate::failure::Done;
 use crate::output;
@@ -34,9 +32,9 @@ pub(super) fn run(session: &Session<'_>, command: DirectoryCommand) -> Done<Exit
         }
         DirectoryCommand::Export => {
             let answer = session.server.get("/api/directory", &[])?;
-            match session.format {
-                OutputFormat::Json => output::json(&answer),
-                OutputFormat::Table => output::line(yaml::write_whole::<DirectoryFile>(&answer)?),
+            match session.format.is_for_programs() {
+                true => output::value(session.format, &answer),
+                false => output::line(yaml::write_whole::<DirectoryFile>(&answer)?),
             }
             Ok(Exit::Success)
         }

@@ -33,10 +33,10 @@ pub(super) fn tail(session: &Session<'_>, args: EventsArgs) -> Done<Exit> {
 fn show(format: OutputFormat, message: &Message) -> Done {
     let event: Value = serde_json::from_str(&message.data)
         .map_err(|error| Failure::caused("the feed holds something that is not JSON", &error))?;
-    output::line(match format {
-        OutputFormat::Json => event.to_string(),
-        OutputFormat::Table => line(&event),
-    });
+    match format.is_for_programs() {
+        true => output::next(format, &event),
+        false => output::line(line(&event)),
+    }
     Ok(())
 }
 

@@ -1,11 +1,9 @@
 //! `tidemill batch logs`.
 
+mod download;
 #[cfg(test)]
 mod tests;
 
-use std::fs::File;
-use std::io::{self, Read as _, Write as _};
-use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
@@ -27,8 +25,6 @@ const FOLLOW_PAUSE: Duration = Duration::from_millis(300);
 const LOG_LINES: usize = 1000;
 /// Bytes of a look that had room for more: half of what it may have.
 const SHORT_PAGE: usize = 512 << 10;
-/// Bytes of a download that are written at once.
-const PIECE: usize = 64 << 10;
 
 pub(super) fn logs(session: &Session<'_>, args: &LogsArgs) -> Done<Exit> {
     match args {
@@ -37,7 +33,7 @@ pub(super) fn logs(session: &Session<'_>, args: &LogsArgs) -> Done<Exit> {
             Ok(session.show(&answer, |summary| render::fields(summary, &[])))
         }
         LogsArgs { search: Some(text), .. } => search(session, args, text),
-        LogsArgs { download: Some(file), .. } => download(session, args, file),
+        LogsArgs { download: Some(file), .. } => download::run(session, args, file),
         LogsArgs { all: true, follow: false, .. } => all(session, args),
         LogsArgs { follow: true, .. } => follow(session, args),
         _ => lines(session, args),
@@ -77,7 +73,8 @@ fn lines(session: &Session<'_>, args: &LogsArgs) -> Done<Exit> {
         let content = page["content"].as_str().unwrap_or_default();
         match session.format {
             OutputFormat::Json => output::json(&page),
-            OutputFormat::Table => output::log(content),
+            OutputFormat::Yaml => output::next(session.format, &page),
+            OutputFormat::Table | OutputFormat::Wide => output::log(content),
         }
         // An offset is of one attempt, whichever is the newest by now.
         if let (true, Some(number)) = (attempt.is_empty(), page["attempt"].as_u64()) {
@@ -149,7 +146,8 @@ fn search(session: &Session<'_>, args: &LogsArgs, text: &str) -> Done<Exit> {
         has_found |= !matches.is_empty();
         match session.format {
             OutputFormat::Json => output::json(&page),
-            OutputFormat::Table => {
+            OutputFormat::Yaml => output::next(session.format, &page),
+            OutputFormat::Table | OutputFormat::Wide => {
                 let shown = matches.iter().map(|it| {
                     let text = it["text"].as_str().unwrap_or_default();
                     format!("{}:{}\n", it["line"], text.trim_end_matches(['\r', '\n']))
@@ -163,39 +161,8 @@ fn search(session: &Session<'_>, args: &LogsArgs, text: &str) -> Done<Exit> {
         }
         offset = next;
     }
-    if !has_found && session.format == OutputFormat::Table {
+    if !has_found && !session.format.is_for_programs() {
         output::note("No line has it.");
-    }
-    Ok(Exit::Success)
-}
-
-fn download(session: &Session<'_>, args: &LogsArgs, file: &Path) -> Done<Exit> {
-    let to_stdout = file == Path::new("-");
-    if to_stdout && output::is_terminal() {
-        let why = "--download -: standard output is a terminal, which a log could steer";
-        return Err(Failure::bad_input(why).hint("name a file, or write into a pipe"));
-    }
-    let mut bytes = session.server.download_log(args.batch, args.stream(), args.attempt)?;
-    let unwritable = |error: io::Error| Failure::caused(format!("cannot write {}", file.display()), &error);
-    let mut to = match to_stdout {
-        true => None,
-        false => Some(File::create(file).map_err(|error| unwritable(error).with_exit(Exit::BadInput))?),
-    };
-    let mut piece = vec![0; PIECE];
-    loop {
-        let read = match bytes.read(&mut piece) {
-            Ok(0) => break,
-            Ok(read) => read,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => {
-                let failure = Failure::caused("the log broke off; what was written is its beginning", &error);
-                return Err(failure.hint("repeat it"));
-            }
-        };
-        match &mut to {
-            Some(to) => to.write_all(&piece[..read]).map_err(unwritable)?,
-            None => output::raw(&piece[..read]),
-        }
     }
     Ok(Exit::Success)
 }
@@ -281,10 +248,10 @@ impl Shown {
     }
 
     fn show(&mut self, event: &LogEvent) -> Done {
-        if self.format == OutputFormat::Json {
-            let json = serde_json::to_string(event).map_err(|error| Failure::unexpected(&error))?;
+        if self.format.is_for_programs() {
+            let event_value = serde_json::to_value(event).map_err(|error| Failure::unexpected(&error))?;
             self.has_begun |= matches!(event, LogEvent::Attempt { .. });
-            output::line(json);
+            output::next(self.format, &event_value);
             return Ok(());
         }
         match event {

@@ -1,8 +1,10 @@
 //! What each command does: it makes public calls and shows the answers.
 
+mod attempt;
 mod audit;
 mod batch;
 mod bulk;
+mod context;
 mod directory;
 mod events;
 mod external_dependencies;
@@ -20,7 +22,7 @@ pub use job::apply_jobs;
 
 use clap::Subcommand;
 
-use crate::args::{self, EventsCommand, Global, JobCommand, PartitionCommand};
+use crate::args::{self, AttemptCommand, EventsCommand, Global, JobCommand, PartitionCommand};
 use crate::exit::Exit;
 use crate::failure::Done;
 use crate::session::Host;
@@ -43,35 +45,37 @@ impl Command {
     /// It was not done, or not known to be done; the failure says the exit code, too.
     pub fn run(self, host: &dyn Host, global: &Global) -> Done<Exit> {
         let Self::Any(command) = self;
-        if let args::Command::Job(JobCommand::Validate { paths }) = &command {
-            return job::validate(host, global.output, paths);
-        }
-        let session = &Session::new(host, global)?;
+        let session = || Session::new(host, global);
         match command {
-            args::Command::Job(command) => job::run(session, command),
-            args::Command::Batch(command) => batch::run(session, command),
-            args::Command::Bulk(command) => bulk::run(session, command),
-            args::Command::Pool(command) => named::pool(session, command),
-            args::Command::Pull(command) => pull::run(session, command),
-            args::Command::Calendar(command) => named::calendar(session, command),
-            args::Command::ThirdParty(command) => external_dependencies::third_party(session, command),
-            args::Command::Probe(command) => external_dependencies::probe(session, &command),
-            args::Command::Rerun(command) => rerun::run(session, command),
-            args::Command::ColdStart(args) => rerun::cold_start(session, &args),
-            args::Command::Worker(command) => site::worker(session, command),
-            args::Command::Group(command) => site::group(session, command),
-            args::Command::Freeze(command) => site::freeze(session, command),
-            args::Command::Key(command) => site::key(session, command),
-            args::Command::Directory(command) => directory::run(session, command),
-            args::Command::Person(command) => directory::person(session, command),
-            args::Command::Department(command) => directory::department(session, command),
-            args::Command::OnCall(args) => directory::on_call(session, args),
-            args::Command::Whoami => site::whoami(session),
-            args::Command::Level(command) => site::level(session, command),
-            args::Command::Audit(command) => audit::run(session, command),
-            args::Command::Events(EventsCommand::Tail(args)) => events::tail(session, args),
-            args::Command::DeadLetters(command) => site::dead_letter(session, command),
-            args::Command::Status => site::status(session),
+            args::Command::Job(JobCommand::Validate { paths }) => job::validate(host, global.output, &paths),
+            args::Command::Context(command) => context::run(global, command),
+            args::Command::Login => context::login(host, global),
+            args::Command::Attempt(AttemptCommand::Report(args)) => attempt::report(global, args),
+            args::Command::Job(command) => job::run(&session()?, command),
+            args::Command::Batch(command) => batch::run(&session()?, command),
+            args::Command::Attempt(AttemptCommand::Ls(args)) => attempt::list(&session()?, args),
+            args::Command::Bulk(command) => bulk::run(&session()?, command),
+            args::Command::Pool(command) => named::pool(&session()?, command),
+            args::Command::Pull(command) => pull::run(&session()?, command),
+            args::Command::Calendar(command) => named::calendar(&session()?, command),
+            args::Command::ThirdParty(command) => external_dependencies::third_party(&session()?, command),
+            args::Command::Probe(command) => external_dependencies::probe(&session()?, &command),
+            args::Command::Rerun(command) => rerun::run(&session()?, command),
+            args::Command::ColdStart(args) => rerun::cold_start(&session()?, &args),
+            args::Command::Worker(command) => site::worker(&session()?, command),
+            args::Command::Group(command) => site::group(&session()?, command),
+            args::Command::Freeze(command) => site::freeze(&session()?, command),
+            args::Command::Key(command) => site::key(&session()?, command),
+            args::Command::Directory(command) => directory::run(&session()?, command),
+            args::Command::Person(command) => directory::person(&session()?, command),
+            args::Command::Department(command) => directory::department(&session()?, command),
+            args::Command::OnCall(args) => directory::on_call(&session()?, args),
+            args::Command::Whoami => site::whoami(&session()?),
+            args::Command::Level(command) => site::level(&session()?, command),
+            args::Command::Audit(command) => audit::run(&session()?, command),
+            args::Command::Events(EventsCommand::Tail(args)) => events::tail(&session()?, args),
+            args::Command::DeadLetters(command) => site::dead_letter(&session()?, command),
+            args::Command::Status => site::status(&session()?),
         }
     }
 }

@@ -9,7 +9,7 @@ use tidemill_client::segment;
 use tidemill_model::{CalendarSpec, PoolSpec};
 
 use super::{Session, write};
-use crate::args::{CalendarCommand, OutputFormat, PoolCommand};
+use crate::args::{CalendarCommand, PoolCommand};
 use crate::exit::Exit;
 use crate::failure::Done;
 use crate::output;
@@ -80,9 +80,9 @@ impl Named {
         session: &Session<'_>,
         items: Vec<Value>,
     ) -> Done<Exit> {
-        match session.format {
-            OutputFormat::Json => output::json(&json!({ self.plural: items })),
-            OutputFormat::Table => output::line(yaml::write::<T>(self.plural, items.into())?),
+        match session.format.is_for_programs() {
+            true => output::value(session.format, &json!({ self.plural: items })),
+            false => output::line(yaml::write::<T>(self.plural, items.into())?),
         }
         Ok(Exit::Success)
     }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tidemill_client::Method;
 
 use super::{Session, wait, write};
-use crate::args::{ColdStartArgs, HowArgs, OutputFormat, PlanArgs, RerunCommand, SpanArgs, word};
+use crate::args::{ColdStartArgs, HowArgs, PlanArgs, RerunCommand, SpanArgs, word};
 use crate::exit::Exit;
 use crate::failure::{Done, Failure};
 use crate::output;
@@ -128,7 +128,7 @@ fn spec(session: &Session<'_>, path: &str, body: &Value, args: &HowArgs) -> Done
         return Err(Failure::new(Exit::Failure, format!("the server's answer names no rerun: {answer}")));
     };
     if args.wait {
-        if session.format == OutputFormat::Table && answer["warnings"].is_array() {
+        if !session.format.is_for_programs() && answer["warnings"].is_array() {
             output::line(wait::warnings(&answer).trim_start());
         }
         return watch(session, rerun);
@@ -180,7 +180,7 @@ fn one(rerun: &Value) -> String {
 
 /// A bar on stderr until it is over, then how it ended.
 fn watch(session: &Session<'_>, rerun: i64) -> Done<Exit> {
-    let shows = session.format == OutputFormat::Table && std::io::stderr().is_terminal();
+    let shows = !session.format.is_for_programs() && std::io::stderr().is_terminal();
     let target = if shows { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
     let style = ProgressStyle::with_template("{bar:40} {pos}/{len} {msg}").expect("the template is good");
     let bar = ProgressBar::with_draw_target(Some(0), target).with_style(style);

@@ -6,7 +6,6 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::Session;
-use crate::args::OutputFormat;
 use crate::exit::Exit;
 use crate::failure::{Done, Failure};
 use crate::output;
@@ -27,7 +26,7 @@ pub(super) fn show_batch(session: &Session<'_>, answer: &Value, to_the_end: bool
             format!("Batch {id}. Look at it with `tidemill batch show {id}`.{}", warnings(answer))
         }));
     }
-    if session.format == OutputFormat::Table {
+    if !session.format.is_for_programs() {
         output::line(format!("Batch {id}.{}", warnings(answer)));
     }
     let batch = ended(session, id, answer["position"].as_str())?;

@@ -7,6 +7,8 @@ mod demo;
 mod journal;
 #[cfg(test)]
 mod names;
+#[cfg(test)]
+mod operations;
 mod partition;
 mod rebuild;
 mod setup;
@@ -166,6 +168,18 @@ mod tests {
             "job ls --group demo -o json",
             "job show demo/load-1",
             "job run demo/load-1 --logical-time 2026-01-01T00:00:00Z --param day=1 --param x=a=b --wait",
+            "job submit once --command true --group demo --user ann --param a=1 --priority 3",
+            "job ls --submitted true -o wide",
+            "attempt ls --batch 4097 -o yaml",
+            "attempt report 0 --attempt 8193 --attempt-key k --api http://h:1",
+            "login --server https://h:1 --context prod",
+            "context ls",
+            "context show prod",
+            "context use prod",
+            "context set prod --server https://h:1 --key-file k",
+            "context rm prod",
+            "batch logs 4097 --download x --resume",
+            "batch logs 4097 --download x --bytes 0-99",
             "job enable 4097",
             "job disable demo/load-1",
             "job preview demo/load-1 -n 5",
@@ -307,6 +321,11 @@ mod tests {
             "events tail --from start --cursor abc",
             "events tail --from yesterday",
             "job diff demo/a 1",
+            "job submit once --command true --group demo",
+            "attempt report",
+            "batch logs 4097 --resume",
+            "job ls -o xml",
+            "context use",
             "job apply",
             "batch override 4097 --reason late",
             "bulk kill --group etl",

@@ -16,6 +16,7 @@ mod by_hand;
 mod client_library;
 #[path = "../clients/mod.rs"]
 mod clients;
+mod command_line;
 mod delete;
 mod directory;
 mod disks;

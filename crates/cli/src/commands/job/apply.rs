@@ -87,9 +87,9 @@ pub(in crate::commands) fn validate(host: &dyn Host, format: OutputFormat, paths
     let warnings = checked(host, &files).map_err(|failure| files.explain(failure))?;
     let warnings: Vec<String> = warnings.iter().map(|warning| files.locate(warning)).collect();
     let (jobs, count) = (files.jobs.len(), files.count());
-    match format {
-        OutputFormat::Json => output::json(&json!({ "jobs": jobs, "files": count, "warnings": warnings })),
-        OutputFormat::Table => {
+    match format.is_for_programs() {
+        true => output::value(format, &json!({ "jobs": jobs, "files": count, "warnings": warnings })),
+        false => {
             let warned = warnings.iter().map(|warning| format!("warning: {warning}\n"));
             output::line(format!("{}{jobs} jobs in {count} files are good.", warned.collect::<String>()));
         }

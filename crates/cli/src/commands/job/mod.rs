@@ -3,6 +3,7 @@
 mod apply;
 mod edit;
 mod find;
+mod submit;
 
 pub use apply::apply_jobs;
 pub(super) use apply::validate;
@@ -15,7 +16,7 @@ use tidemill_client::Method;
 use tidemill_model::JobSpec;
 
 use super::{Session, batch, wait, write};
-use crate::args::{JobCommand, JobLsArgs, JobRunArgs, OutputFormat};
+use crate::args::{JobCommand, JobLsArgs, JobRunArgs};
 use crate::exit::Exit;
 use crate::failure::Done;
 use crate::output;
@@ -43,6 +44,7 @@ pub(super) fn run(session: &Session<'_>, command: JobCommand) -> Done<Exit> {
         }
         JobCommand::Edit { job } => edit::run(session, &job),
         JobCommand::Run(args) => run_once(session, &args),
+        JobCommand::Submit(args) => submit::run(session, args),
         JobCommand::Enable { job } => act(session, &job, "enable", None, "enabled"),
         JobCommand::Disable { job } => act(session, &job, "disable", None, "disabled"),
         JobCommand::Rename { job, name } => {
@@ -77,11 +79,12 @@ pub(super) fn run(session: &Session<'_>, command: JobCommand) -> Done<Exit> {
 }
 
 fn list(session: &Session<'_>, args: JobLsArgs) -> Done<Exit> {
-    let JobLsArgs { group, name, job_type, enabled, limit } = args;
+    let JobLsArgs { group, name, job_type, enabled, submitted, limit } = args;
     let mut query = Query::new();
     query.extend(name.map(|name| ("name", name)));
     query.extend(job_type.map(|job_type| ("type", job_type)));
     query.extend(enabled.map(|enabled| ("enabled", enabled.to_string())));
+    query.extend(submitted.map(|submitted| ("submitted", submitted.to_string())));
     let is_all = query.is_empty() && group.is_none();
     let answer = session.list_of_group("/api/jobs", group.as_deref(), query, limit)?;
     let nothing = match is_all {
@@ -154,9 +157,9 @@ fn export(session: &Session<'_>, group: Option<String>) -> Done<Exit> {
     if let Some(group) = group.filter(|_| jobs["jobs"].as_array().is_some_and(Vec::is_empty)) {
         session.check_group(&group)?;
     }
-    match session.format {
-        OutputFormat::Json => output::json(&jobs),
-        OutputFormat::Table => output::line(yaml::write::<JobSpec>("jobs", jobs["jobs"].clone())?),
+    match session.format.is_for_programs() {
+        true => output::value(session.format, &jobs),
+        false => output::line(yaml::write::<JobSpec>("jobs", jobs["jobs"].clone())?),
     }
     Ok(Exit::Success)
 }

@@ -1,6 +1,6 @@
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpListener;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use tidemill_model::{JobSpec, Rejection};
 
@@ -37,9 +37,9 @@ fn asked(args: LogsArgs, answers: Vec<Vec<u8>>) -> (Done<Exit>, Vec<String>) {
         };
         answers.into_iter().map(answer).collect::<Vec<_>>()
     });
-    let (config, data, ca_file) = (None, None, None);
+    let (config, data, ca_file, context) = (None, None, None, None);
     let key = Some("a:b".to_owned());
-    let global = Global { config, data, server, key, ca_file, output: OutputFormat::Table };
+    let global = Global { config, data, server, key, context, ca_file, output: OutputFormat::Table };
     let done = logs(&Session::new(&NoHost, &global).unwrap(), &args);
     (done, serving.join().unwrap())
 }
@@ -58,6 +58,8 @@ fn args() -> LogsArgs {
         ignore_case: false,
         summary: false,
         download: None,
+        bytes: None,
+        resume: false,
     }
 }
 
@@ -81,6 +83,27 @@ fn download_is_byte_for_byte_and_says_where_it_breaks_off() {
     cut.truncate(100_000);
     let failure = asked(into(), vec![cut]).0.unwrap_err();
     assert!(failure.message.contains("the log broke off"), "{failure}");
+}
+
+/// LOG-3, API-6: a download that broke off goes on behind what the file has; a file that has all is told so, one that has more is
+/// an error, and stays as it is.
+#[test]
+fn download_goes_on_behind_what_the_file_has() {
+    let directory = tempfile::tempdir().unwrap();
+    let file: PathBuf = directory.path().join("log");
+    std::fs::write(&file, "abc").unwrap();
+    let resume = || LogsArgs { download: Some(file.clone()), resume: true, ..args() };
+    let (done, _) = asked(resume(), vec![answer("206 Partial Content", b"def")]);
+    assert_eq!(done.unwrap(), Exit::Success);
+    let beyond =
+        || answer("416 Range Not Satisfiable", br#"{"status":416,"code":"no_such_range","errors":[]}"#);
+    let long = |bytes: u64| answer("200 OK", format!(r#"{{"stdout":{{"bytes":{bytes}}}}}"#).as_bytes());
+    assert_eq!(asked(resume(), vec![beyond(), long(6)]).0.unwrap(), Exit::Success);
+    let (done, heads) = asked(resume(), vec![beyond(), long(5)]);
+    let failure = done.unwrap_err();
+    assert!(failure.message.contains("byte 6: the log has 5 bytes"), "{failure}");
+    assert_eq!(heads[1], "GET /api/batches/7/log/summary HTTP/1.1");
+    assert_eq!(std::fs::read(&file).unwrap(), b"abcdef");
 }
 
 /// LOG-2: a server without a store of logs is asked for lines instead, to the end of the attempt.
