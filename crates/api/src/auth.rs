@@ -37,10 +37,11 @@ impl Credentials {
     }
 }
 
-/// The person that a header names.
+/// The person that a header names. One that names nobody is a header all the same, and nobody is no person of the directory.
 pub(crate) fn user_of(headers: &HeaderMap) -> Option<Arc<str>> {
-    let user = std::str::from_utf8(headers.get("x-user")?.as_bytes()).ok()?;
-    Some(user.chars().take(200).collect::<String>().into()).filter(|user: &Arc<str>| !user.is_empty())
+    let user =
+        String::from_utf8_lossy(headers.get("x-user")?.as_bytes()).chars().take(200).collect::<String>();
+    Some(user.into())
 }
 
 impl App {
@@ -60,7 +61,8 @@ impl App {
             defined_at: Timestamp::UNIX_EPOCH,
         };
         // Where all is lost, nobody knows who is there: whoever operates says who they are.
-        fits.then(|| Caller::new(Arc::new(key()), Arc::default()).for_user(user_of(headers)))
+        let user = || user_of(headers).filter(|user| !user.is_empty());
+        fits.then(|| Caller::new(Arc::new(key()), Arc::default()).for_user(user()))
     }
 
     /// Who shows these credentials.
@@ -79,6 +81,15 @@ impl App {
     /// The caller in the name of whom the call itself says to have asked for it (API-1): a person of the directory, or anybody
     /// else of whom the application alone knows.
     pub(crate) async fn in_the_name_of(&self, caller: Caller, user: &str) -> Result<Caller, Problem> {
+        if let Some(person) = caller.person() {
+            // The header has said it, and nobody becomes somebody else by a field.
+            if person.name.as_str() == user {
+                return Ok(caller);
+            }
+            let rule =
+                format!("must be {}, whom X-User names; leave the header out, or say the same", person.name);
+            return Err(Problem::field("user", user, rule));
+        }
         let directory = self.people().await?;
         let caller = caller.among(Arc::clone(&directory));
         let name = PersonName::try_from(user).ok();
@@ -110,7 +121,7 @@ impl App {
         let caller = Caller::new(Arc::clone(&key), Arc::clone(&directory));
         match user {
             Some(user) if !directory.is_empty() => Ok(caller.for_person(person_of(&key, &directory, &user)?)),
-            user => Ok(caller.for_user(user)),
+            user => Ok(caller.for_user(user.filter(|user| !user.is_empty()))),
         }
     }
 }

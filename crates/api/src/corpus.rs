@@ -28,7 +28,7 @@ fn headers(input: &[u8]) -> HeaderMap {
 fn credentials_are_none_or_the_same_in_both_forms() {
     corpus!("credential").fuzz(1_000, |input| {
         let headers = headers(input);
-        assert!(user_of(&headers).is_none_or(|user: Arc<str>| (1..=200).contains(&user.chars().count())));
+        assert!(user_of(&headers).is_none_or(|user: Arc<str>| user.chars().count() <= 200));
         let Some(Credentials { app, secret }) = Credentials::from_headers(&headers) else { return };
         let hash = hash_of(&secret);
         assert!(hash.len() == 64 && is_equal(&hash, &hash_of(&secret)));

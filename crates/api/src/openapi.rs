@@ -159,7 +159,7 @@ fn operation(call: &Call, generator: &mut SchemaGenerator, problem: &Schema) -> 
     }
     if let Some(Needs { permission, reach }) = call.needs {
         let (word, role) = (permission.as_str(), permission.role().as_str());
-        let description = format!("Needs {word}, which a {role} has. {}", reach.sentence());
+        let description = format!("Needs {word}, which the role {role} has. {}", reach.sentence());
         operation["description"] = json!(description);
         operation["x-permission"] = json!(word);
         operation["x-role"] = json!(role);

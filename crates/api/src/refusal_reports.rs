@@ -31,7 +31,7 @@ pub(crate) async fn noted(State(app): State<Arc<App>>, mut request: Request, nex
     request.extensions_mut().insert(shown.clone());
     let headers = request.headers();
     let named = app_of(headers).or_else(|| app_in_query(request.uri()));
-    let person = user_of(headers).map(|person| person.to_string());
+    let person = user_of(headers).filter(|person| !person.is_empty()).map(|person| person.to_string());
     let call = format!("{} {}", request.method(), request.uri().path());
     let address = request.extensions().get::<Peer>().map(|Peer(address)| address.to_string());
     let response = next.run(request).await;

@@ -218,8 +218,11 @@ impl Caller {
         let word = needed.as_str();
         let role = needed.role();
         if !self.key_has(needed) {
-            let detail =
-                format!("key {} is a {}; this needs {word}, which a {role} has", self.app(), self.key.role);
+            let detail = format!(
+                "key {} has the role {}; this needs {word}, which the role {role} has",
+                self.app(),
+                self.key.role
+            );
             return Err(Problem::forbidden(detail));
         }
         let Some(acting) = self.acting() else { return Ok(()) };
@@ -227,7 +230,9 @@ impl Caller {
             return Ok(());
         }
         let (name, has) = (&acting.person.name, acting.person.role);
-        Err(Problem::forbidden(format!("{name} is a {has}; this needs {word}, which a {role} has")))
+        Err(Problem::forbidden(format!(
+            "{name} has the role {has}; this needs {word}, which the role {role} has"
+        )))
     }
 
     /// To do this with the object.
@@ -271,7 +276,7 @@ impl Caller {
             Some(acting) => {
                 let (name, has, word) = (&acting.person.name, acting.person.role, needed.as_str());
                 Err(Problem::forbidden(format!(
-                    "{name} is a {has}; this needs {word} on the whole site, which a {} has",
+                    "{name} has the role {has}; this needs {word} on the whole site, which the role {} has",
                     needed.role()
                 )))
             }
@@ -361,7 +366,7 @@ impl Caller {
         }
         let acting = self.acting().filter(|acting| !acting.is_of_site())?;
         let (name, role) = (&acting.person.name, acting.person.role);
-        Some(format!("{name} is a {role}, of the own departments"))
+        Some(format!("{name} has the role {role}, for what their departments own"))
     }
 
     fn right(&self) -> Right {

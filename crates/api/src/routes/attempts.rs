@@ -21,8 +21,17 @@ pub(super) const WORKER: Asked<String> = Asked::text("worker", "On this worker."
 
 pub(super) async fn list(by: Reader, params: Params) -> Answered<List<AttemptView>> {
     let (batch, job, worker) = (params.get(BATCH)?, params.get(JOB)?, params.get(WORKER)?);
+    let mut reach = by.caller.seen();
+    if let Some(batch) = batch.filter(|_| reach.is_some()) {
+        // Of a batch its own group counts, which need not be that of its job any more. One that is not to be seen has none.
+        match readable(&by.app, &by.caller, &batch.to_string()).await {
+            Ok(_) => reach = None,
+            Err(problem) if problem.status() == StatusCode::NOT_FOUND => {}
+            Err(problem) => return Err(problem),
+        }
+    }
     let (batch, job) = (batch.map(|batch| batch.0), job.map(|job| job.0));
-    let filter = AttemptFilter { batch, job, worker, reach: by.caller.seen() };
+    let filter = AttemptFilter { batch, job, worker, reach };
     List::part(&by.app, &params, move |tables, request| tables.attempts(&filter, request)).await
 }
 

@@ -183,6 +183,7 @@ async fn named(
 ) -> Result<Vec<JobId>, Problem> {
     let mut jobs = Vec::with_capacity(refs.len());
     for (index, job) in refs.into_iter().enumerate() {
+        let mut called = None;
         let id = match job {
             JobRef::Id(id) => JobId(id),
             JobRef::Name(name) => {
@@ -192,10 +193,16 @@ async fn named(
                     return Err(Problem::field(field, &name, "must be a job's id, or group/name"));
                 };
                 let row = by.app.read(move |tables| tables.job_named(&group, &job)).await?;
-                JobId(row.ok_or_else(|| Problem::unknown("job", &name))?.id)
+                let id = JobId(row.ok_or_else(|| Problem::unknown("job", &name))?.id);
+                called = Some(name);
+                id
             }
         };
         let object = job_place(&by.app, id).await?.object(&by.app, &by.caller, id).await?;
+        if let Some(name) = called.filter(|_| !by.caller.sees(&object)) {
+            // By the name that was asked for, and not by the id that is there.
+            return Err(Problem::unknown("job", name).foreign());
+        }
         by.caller.may(needed, &object)?;
         jobs.push(id);
     }
@@ -282,6 +289,10 @@ pub(super) async fn clear(by: Writer, Path(text): Path<String>, Body(body): Body
     let batch: BatchId = id("batch", &text)?;
     let row = batch_row(&by.app, batch).await?;
     let right = by.caller.may(Permission::Operate, &by.app.object_of_batch(&by.caller, &row).await?)?;
+    let job = JobId(row.job_id);
+    // It runs where the job is now.
+    by.caller
+        .may(Permission::Operate, &job_place(&by.app, job).await?.object(&by.app, &by.caller, job).await?)?;
     may_approve_unseen(&by.caller, approve, true)?;
     let time = Timestamp::from_millisecond(row.logical_time)
         .map_err(|_| Problem::internal("the batch's logical time cannot be read"))?;

@@ -56,7 +56,31 @@ pub(super) async fn list(by: Reader, params: Params) -> Answered<List<RerunView>
 async fn readable(app: &App, caller: &Caller, text: &str) -> Result<RerunRow, Problem> {
     let rerun: RerunId = id("rerun", text)?;
     let row = app.find("rerun", rerun, |tables, rerun| tables.rerun(rerun.0)).await?;
-    if reads(caller, &row) { Ok(row) } else { Err(Problem::unknown("rerun", rerun).foreign()) }
+    let is_theirs = reads(caller, &row) && reaches_jobs(app, caller, &row, Permission::View).await?;
+    if is_theirs { Ok(row) } else { Err(Problem::unknown("rerun", rerun).foreign()) }
+}
+
+/// Whether who is bound to departments may still do this with each job of a plan.
+async fn reaches_jobs(
+    app: &App,
+    caller: &Caller,
+    row: &RerunRow,
+    needed: Permission,
+) -> Result<bool, Problem> {
+    if caller.is_bound_to_groups_alone() {
+        return Ok(true);
+    }
+    let (rerun, caller) = (row.id, caller.clone());
+    app.read(move |tables| {
+        for job in tables.rerun_jobs(rerun)? {
+            let row = tables.job(job.job_id)?;
+            if row.is_some_and(|row| caller.may(needed, &Object::of_row(&row)).is_err()) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    })
+    .await
 }
 
 /// Whether it reaches all that the plan does: every group, or it asked for it and reached every job of it then. While the groups
@@ -109,7 +133,14 @@ async fn act(by: &Writer, text: &str, command: impl FnOnce(RerunId) -> RerunComm
     let row = readable(&by.app, &by.caller, text).await?;
     let right = match &*row.kind {
         "cold_start" => by.caller.for_site(Permission::ColdStart)?,
-        _ if *row.requested_by == *by.caller.name() => by.caller.to_act_on_own()?,
+        _ if *row.requested_by == *by.caller.name() => {
+            if !reaches_jobs(&by.app, &by.caller, &row, Permission::Operate).await? {
+                let detail =
+                    "the plan has jobs that the caller may not operate any more; ask somebody who may";
+                return Err(Problem::forbidden(detail));
+            }
+            by.caller.to_act_on_own()?
+        }
         _ => {
             let groups: Vec<_> = groups_of(&row).iter().map(|group| Object::group_called(group)).collect();
             by.caller.may_all(Permission::Operate, &groups)?

@@ -264,6 +264,32 @@ async fn key_of_a_department_reaches_its_jobs() {
     assert_eq!(submit("somebody").await["errors"][0]["field"], "user");
 }
 
+/// API-5: a person is named by the header alone: an empty one names nobody, and a field of the call makes no other one of it.
+#[tokio::test]
+async fn nobody_becomes_somebody_else() {
+    let (fixture, _journal) = fixture().await;
+    let path = format!("/api/jobs/{EXTRACT}");
+    assert_eq!(call(&fixture, "portal", "", Method::GET, &path).await.status, 403);
+    let unreadable = reqwest::header::HeaderValue::from_bytes(b"M\xfcller").unwrap();
+    let request = fixture.request(Method::GET, &path, "portal").header("X-User", unreadable);
+    assert_eq!(send(request).await.status, 403);
+    let body = json!({
+        "app_name": "portal", "app_key": SECRET, "job_name": "once", "user": "adm", "job_type": "shell", "command": "true",
+        "group_id": 1,
+    });
+    let submit = fixture.open(Method::POST, "/api/job/submit").header("X-User", "vic").json(&body);
+    let told = send(submit).await.body;
+    assert_eq!((&told["accept"], &told["errors"][0]["field"]), (&json!(false), &json!("user")), "{told}");
+    // By name as by id: what is foreign is not there.
+    let plan = async |job: &str| {
+        let body = json!({"jobs": [job], "from": "2026-03-01T00:00:00Z", "to": "2026-03-02T00:00:00Z"});
+        let request =
+            fixture.request(Method::POST, "/api/reruns", "portal").header("X-User", "ann").json(&body);
+        send(request).await.body.to_string().replace(job, "IT")
+    };
+    assert_eq!(plan("other/other").await, plan("other/nothing").await);
+}
+
 /// API-5: rights that end do so on what goes on, too; and a stream of whole groups is not for who sees jobs of some.
 #[tokio::test]
 async fn who_is_disabled_is_cut_off() {
@@ -293,8 +319,8 @@ async fn people_are_told_what_they_may() {
     };
     let reached = "for what is of department finance, job demo/extract".to_owned();
     assert_eq!(told("POST /api/batches/{id}/kill"), (true, reached));
-    let needs = "gus is a user; this needs override, which a administrator has".to_owned();
+    let needs = "gus has the role user; this needs override, which the role administrator has".to_owned();
     assert_eq!(told("POST /api/batches/{id}/override"), (false, needs));
-    let bound = "gus is a user; this needs administer, which a administrator has".to_owned();
+    let bound = "gus has the role user; this needs administer, which the role administrator has".to_owned();
     assert_eq!(told("POST /api/calendars"), (false, bound));
 }

@@ -125,7 +125,7 @@ async fn a_key_is_told_what_it_may() {
             "viewer",
             "POST /api/batches/{id}/kill",
             false,
-            "key viewer is a viewer; this needs operate, which a user has",
+            "key viewer has the role viewer; this needs operate, which the role user has",
         ),
         ("demo-user", "POST /api/batches/{id}/kill", true, "for what is of demo"),
         (

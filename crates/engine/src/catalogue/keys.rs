@@ -322,7 +322,11 @@ impl Catalogue {
     }
 
     fn check_key_for(&self, account: &Account, by: &Actor) -> Result<(), FieldError> {
-        if self.keys.get(&*by.app).is_some_and(|key| key.may_run_as(account)) {
+        // A person has no more of a super-administrator's key than they may themselves.
+        let person = by.user.as_deref().and_then(|name| self.directory.person(name));
+        let is_whole = person.is_none_or(|person| person.role == Role::SuperAdministrator);
+        let may = |key: &Key| if is_whole { key.may_run_as(account) } else { key.run_as.contains(account) };
+        if self.keys.get(&*by.app).is_some_and(may) {
             return Ok(());
         }
         let rule = format!(

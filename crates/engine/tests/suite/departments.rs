@@ -4,11 +4,11 @@ use expect_test::expect;
 use serde_json::{Value, json};
 use tidemill_engine::Effect;
 use tidemill_model::{
-    Actor, Answer, CatalogueCommand, Command, CommandRecord, DirectoryCommand, InstanceId, JobCommand,
-    JobSpec, Level, Outcome, RequestId, ShardId,
+    Actor, Answer, CatalogueCommand, Command, CommandRecord, DirectoryCommand, GroupSettings, InstanceId,
+    JobCommand, JobSpec, Level, Outcome, RequestId, ShardId,
 };
 
-use crate::kit::{World, job, rejection};
+use crate::kit::{World, group, job, rejection};
 
 /// Asks with that key, in the name of that person if there is one.
 fn ask(world: &mut World, (app, user): (&str, Option<&str>), command: Command) -> Outcome {
@@ -137,6 +137,41 @@ fn jobs_are_defined_within_reach() {
         adm load, owned by finance: accepted
         adm mine, owned by bi: accepted
     "#]].assert_eq(&table);
+}
+
+/// API-5: what is granted on a group is not carried out of it by a move; what a department owns goes where it likes.
+#[test]
+fn jobs_move_within_reach() {
+    let mut world = world();
+    world.define_group("h", GroupSettings::default());
+    let defined = ask(&mut world, ("root", None), apply(owned("load", "bi")));
+    let Outcome::Answered(Answer::Applied { changes, .. }) = defined else { panic!("{defined:?}") };
+    let to_h = || Command::Job(JobCommand::Move { job: changes[0].job, to: group("h") });
+    let refused = rejection(&ask(&mut world, ("root", Some("bob")), to_h()));
+    assert!(refused.contains("owner"), "{refused}");
+    let moved = ask(&mut world, ("root", Some("ann")), to_h());
+    assert!(!matches!(moved, Outcome::Refused(_)), "{moved:?}");
+}
+
+/// DSP-2, API-5: who calls with a super-administrator's key has not all accounts by that.
+#[test]
+fn accounts_of_a_key_are_no_persons() {
+    let mut world = world();
+    assert_eq!(ask(&mut world, ("root", None), key("etl", json!({"run_as": ["etl"]}))), done());
+    let as_etl = || {
+        apply(job(
+            "mine",
+            json!({"group": "g", "type": "shell", "command": "true", "owner": "bi", "run_as": "etl"}),
+        ))
+    };
+    let refused = |world: &mut World, who| {
+        rejection(&ask(world, who, as_etl())).contains("none of the accounts that key root")
+    };
+    assert!(refused(&mut world, ("root", Some("ann"))) && refused(&mut world, ("root", Some("adm"))));
+    for who in [("etl", Some("ann")), ("root", None)] {
+        let outcome = ask(&mut world, who, as_etl());
+        assert!(matches!(outcome, Outcome::Answered(Answer::Applied { .. })), "{who:?}: {outcome:?}");
+    }
 }
 
 /// API-5: a key is given only what it can have, and what the log can say; a department goes only with its keys.

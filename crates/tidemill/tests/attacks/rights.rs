@@ -172,7 +172,8 @@ fn a_child_of_another_group_does_not_keep_a_job() {
     });
     assert!(why["conditions"][0]["message"].as_str().unwrap().contains("default/load"), "{why}");
     let parent = why["conditions"][0]["job"].to_string();
-    let waive = ["batch", "override", &batch, "--parent", &parent, "--reason", "gone", "--key", &other];
+    let chief = key(&server, "chief", &["--role", "administrator", "--group", "lake"]);
+    let waive = ["batch", "override", &batch, "--parent", &parent, "--reason", "gone", "--key", &chief];
     let waived = server.run(&waive);
     assert_eq!(code(&waived), 0, "{}", text(&waived.stderr));
     until("it runs without it", || {

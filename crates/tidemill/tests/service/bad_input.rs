@@ -211,9 +211,8 @@ fn wrong_targets_and_keys_are_refused_and_change_nothing() {
         (&["job", "ls", "--key", "admin:wrong"], 3, &["key", "--key"]),
         (&["job", "ls", "--key", "nobody:wrong"], 3, &["key", "--key"]),
         (&["job", "run", "default/up", "--key", "garbage"], 3, &["key", "APP:SECRET"]),
-        (&["job", "run", "default/up", "--key", &etl], 3, &["etl", "other", "default"]),
-        (&["job", "show", "default/up", "--key", &etl], 3, &["etl", "other", "default"]),
-        (&["job", "ls", "--group", "default", "--key", &etl], 3, &["etl", "default"]),
+        (&["job", "run", "default/up", "--key", &etl], 4, &["there is no job default/up"]),
+        (&["job", "show", "default/up", "--key", &etl], 4, &["there is no job default/up"]),
         (&["key", "ls", "--key", &etl], 3, &["etl", "super_administrator"]),
         (&["group", "apply", "new", "--key", &etl], 3, &["etl", "super_administrator"]),
     ];

@@ -427,7 +427,7 @@ fn rights_are_those_of_the_group() {
     let foreign = key("foreign", "user", "other");
     let viewer = key("viewer", "viewer", "default");
     let code_of = |key: &str, arguments: &[&str]| code(&server.run(&[arguments, &["--key", key]].concat()));
-    for (key, show, change) in [(&own, 0, 0), (&foreign, 3, 3), (&viewer, 0, 3)] {
+    for (key, show, change) in [(&own, 0, 0), (&foreign, 4, 4), (&viewer, 0, 3)] {
         assert_eq!(code_of(key, &["pull", "task", "show", &task]), show);
         assert_eq!(code_of(key, &["pull", "task", "ledger", &task]), show);
         assert_eq!(code_of(key, &["pull", "user", "show", "ann"]), show);
@@ -441,7 +441,7 @@ fn rights_are_those_of_the_group() {
         );
         assert_eq!(code(&made), change, "{}", text(&made.stderr));
     }
-    assert_eq!(code_of(&foreign, &["pull", "task", "delete", &task]), 3);
+    assert_eq!(code_of(&foreign, &["pull", "task", "delete", &task]), 4);
     assert_eq!(code_of(&own, &["pull", "task", "delete", &task]), 0);
     assert_eq!(ids(&server.json(&["pull", "task", "ls", "--key", &foreign])), [0; 0]);
 }
