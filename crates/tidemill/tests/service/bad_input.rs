@@ -222,7 +222,7 @@ fn wrong_targets_and_keys_are_refused_and_change_nothing() {
     fs::write(dir.path().join("foreign.yaml"), job("type: noop")).unwrap();
     let file = dir.path().join("foreign.yaml");
     let apply = ["job", "apply", "-f", file.to_str().unwrap(), "--key", &etl];
-    refused(&server, &apply, &Refusal { exit: 3, says: &["etl", "other", "default"] });
+    refused(&server, &apply, &Refusal { exit: 2, says: &["group", "default", "there is no such group"] });
 
     assert_eq!(feed.until_now(&server), Vec::<Value>::new());
     assert_eq!(everything(&server), before);
