@@ -96,7 +96,7 @@ pub struct Grant {
     /// On what.
     pub on: GrantOn,
     /// What: `view`, `read_logs`, `operate`, `edit`, `override`, `answer`, `declare_dead`; each gives `view`, too.
-    #[schemars(length(min = 1))]
+    #[schemars(with = "Vec<Permission>", length(min = 1))]
     pub may: BTreeSet<Permission>,
 }
 
