@@ -373,9 +373,9 @@ pub(crate) fn views_show_readable_times<B: Bench>(bench: &B) {
     let typed =
         [types(11, "ann", true, None), types(12, "ann", false, None), types(13, "bob", true, Some(5))];
     write(bench, generation, vec![upserts(&typed)]);
-    let counted = |column: &str| bench.text(&format!("SELECT CAST({column} AS CHAR) FROM classes"));
-    let row =
-        ["business_type", "owner", "jobs", "enabled_jobs", "(SELECT COUNT(*) FROM classes)"].map(counted);
+    let counted = |column: &str| bench.text(&format!("SELECT CAST({column} AS CHAR) FROM business_types"));
+    let row = ["business_type", "owner", "jobs", "enabled_jobs", "(SELECT COUNT(*) FROM business_types)"]
+        .map(counted);
     assert_eq!(row, ["DAP", "ann", "2", "1", "1"], "deleted jobs and those without a type are left out");
     let readable = bench.text("SELECT CAST(finished_at AS CHAR) FROM batch_history");
     assert_eq!(readable, B::READABLE);
