@@ -60,7 +60,7 @@ impl App {
             department: None,
             defined_at: Timestamp::UNIX_EPOCH,
         };
-        // Where all is lost, nobody knows who is there: whoever operates says who they are.
+        // The directory may be lost with the tables, so the name is taken as it is.
         let user = || user_of(headers).filter(|user| !user.is_empty());
         fits.then(|| Caller::new(Arc::new(key()), Arc::default()).for_user(user()))
     }

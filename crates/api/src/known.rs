@@ -273,7 +273,7 @@ fn group_of(row: GroupRow) -> Result<Group, Problem> {
 }
 
 fn job_of(row: &JobRow) -> Result<Job, Problem> {
-    definition_of(row).map(|definition| Job::of(&definition))
+    definition_of(row).map(|definition| Job::of(&definition, !row.unnamed && !row.submitted))
 }
 
 fn key_of(row: AppKeyRow) -> Result<Key, Problem> {

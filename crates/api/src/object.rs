@@ -24,7 +24,7 @@ pub(crate) struct Object {
 #[derive(Debug, Clone)]
 pub(crate) struct OfJob {
     id: JobId,
-    /// The group that it is in now, and its name.
+    /// The group that it is in now, and its name; empty: it is known by its id alone.
     path: (Arc<str>, Arc<str>),
     /// Who owns it; empty: nobody.
     pub(crate) owner: Arc<str>,
@@ -41,7 +41,7 @@ impl OfJob {
 
     /// Whether these are the names of its group and its own.
     pub(crate) fn is_called(&self, path: &str) -> bool {
-        path.split_once('/') == Some((&*self.path.0, &*self.path.1))
+        !self.path.1.is_empty() && path.split_once('/') == Some((&*self.path.0, &*self.path.1))
     }
 }
 
@@ -70,7 +70,9 @@ impl Object {
 
     /// Of this job.
     pub(crate) fn of(self, row: &JobRow) -> Self {
-        let path = (Arc::clone(&row.group_name), Arc::clone(&row.name));
+        let is_named = !row.unnamed && !row.submitted;
+        let name = if is_named { Arc::clone(&row.name) } else { Arc::default() };
+        let path = (Arc::clone(&row.group_name), name);
         let class = row.business_name.clone().unwrap_or_default();
         let (id, owner) = (JobId(row.id), Arc::clone(&row.owner));
         Self { job: Some(OfJob { id, path, owner, class }), ..self }

@@ -13,11 +13,6 @@ pub(crate) struct Acting<'a> {
     pub(crate) directory: &'a Directory,
 }
 
-/// Whoever may do something with a thing sees it.
-pub(crate) fn gives(grant: &Grant, needed: Permission) -> bool {
-    needed == Permission::View || grant.may.contains(&needed)
-}
-
 /// Who owns what is of a department: it, or somebody of it.
 pub(crate) fn owners(directory: &Directory, department: &DepartmentName) -> Vec<String> {
     let members = directory.members(department).map(|member| member.name.to_string());
@@ -52,7 +47,7 @@ impl<'a> Acting<'a> {
             GrantOn::BusinessType(of) => object.job().is_some_and(|job| *job.class == **of),
         };
         (has_by_role && object.job().is_some_and(|job| owned_by(&job.owner)))
-            || self.grants().any(|grant| gives(grant, needed) && fits(&grant.on))
+            || self.grants().any(|grant| grant.gives(needed) && fits(&grant.on))
     }
 
     /// With what the person may do this, who is no administrator.
@@ -64,7 +59,7 @@ impl<'a> Acting<'a> {
             within.owners.sort_unstable();
             within.owners.dedup();
         }
-        for grant in self.grants().filter(|grant| gives(grant, needed)) {
+        for grant in self.grants().filter(|grant| grant.gives(needed)) {
             match &grant.on {
                 GrantOn::Group(group) => within.groups.push(group.to_string()),
                 GrantOn::BusinessType(of) => within.classes.push(of.clone()),

@@ -13,7 +13,7 @@ use tidemill_store::{Reach as Seen, Within};
 
 use crate::Problem;
 use crate::object::Object;
-use crate::person::{Acting, gives, owners};
+use crate::person::{Acting, owners};
 use crate::secret::fingerprint;
 
 /// What a request asks for that has an id of the caller's own (API-4), as a fingerprint. Clones share the body, which comes
@@ -177,7 +177,10 @@ impl Caller {
         let groups = (!self.key.groups.is_empty()).then(of_groups);
         let of_department = |of| Within { owners: owners(&self.directory, of), ..Within::default() };
         let department = self.key.department.as_ref().map(of_department);
-        let person = self.acting().filter(|acting| !acting.is_of_site()).map(|acting| acting.within(needed));
+        // A key of a department speaks for its people alone, whose role lets them do this with all that it owns.
+        let is_implied = |acting: &Acting<'_>| department.is_some() && acting.person.role.has(needed);
+        let person = self.acting().filter(|acting| !acting.is_of_site() && !is_implied(acting));
+        let person = person.map(|acting| acting.within(needed));
         let all: Vec<Within> = [groups, department, person].into_iter().flatten().collect();
         (!all.is_empty()).then_some(Seen(all))
     }
@@ -226,7 +229,7 @@ impl Caller {
             return Err(Problem::forbidden(detail));
         }
         let Some(acting) = self.acting() else { return Ok(()) };
-        if acting.person.role.has(needed) || acting.grants().any(|grant| gives(grant, needed)) {
+        if acting.person.role.has(needed) || acting.grants().any(|grant| grant.gives(needed)) {
             return Ok(());
         }
         let (name, has) = (&acting.person.name, acting.person.role);

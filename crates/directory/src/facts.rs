@@ -50,7 +50,7 @@ pub struct Group {
 pub struct Job {
     /// The number of its group.
     pub group: GroupId,
-    /// Its name in the group.
+    /// Its name in the group; empty: it is known by its id alone.
     pub name: Arc<str>,
     /// Who owns it; empty: nobody.
     pub owner: Arc<str>,
@@ -63,12 +63,12 @@ pub struct Job {
 }
 
 impl Job {
-    /// What is kept of this definition.
+    /// What is kept of this definition. A job that is known by its id alone has no name here.
     #[must_use]
-    pub fn of(definition: &JobDefinition) -> Self {
+    pub fn of(definition: &JobDefinition, is_named: bool) -> Self {
         Self {
             group: definition.group_id,
-            name: definition.spec.name.as_str().into(),
+            name: if is_named { definition.spec.name.as_str().into() } else { Arc::default() },
             owner: definition.spec.owner.as_str().into(),
             class: definition.spec.class().into(),
             is_scheduled: definition.spec.schedule.is_some(),
@@ -163,7 +163,11 @@ impl Facts {
 
     fn apply_job(&mut self, event: &JobEvent) {
         match event {
-            JobEvent::Defined { definition, .. } | JobEvent::Moved { definition, .. } => self.define(definition),
+            JobEvent::Defined { definition, unnamed, .. } => self.define(definition, !unnamed),
+            JobEvent::Moved { definition, .. } => {
+                let is_named = self.jobs.get(&definition.id).is_none_or(|job| !job.name.is_empty());
+                self.define(definition, is_named);
+            }
             JobEvent::Deleted { job } => drop(self.jobs.remove(job)),
             JobEvent::Enabled { .. }
             | JobEvent::Disabled { .. }
@@ -176,8 +180,8 @@ impl Facts {
         }
     }
 
-    fn define(&mut self, definition: &JobDefinition) {
-        self.jobs.insert(definition.id, Job::of(definition));
+    fn define(&mut self, definition: &JobDefinition, is_named: bool) {
+        self.jobs.insert(definition.id, Job::of(definition, is_named));
     }
 
     /// A key that is good.

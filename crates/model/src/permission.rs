@@ -100,6 +100,14 @@ pub struct Grant {
     pub may: BTreeSet<Permission>,
 }
 
+impl Grant {
+    /// Whether it gives this. Whoever may do anything with a job may see it.
+    #[must_use]
+    pub fn gives(&self, needed: Permission) -> bool {
+        needed == Permission::View || self.may.contains(&needed)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

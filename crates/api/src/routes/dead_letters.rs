@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use tidemill_log::Payload;
 use tidemill_model::{Command, CommandRecord, JobCommand, JobId, Permission, ShardId, seal_parts};
 use tidemill_store::rows::DeadLetterRow;
-use tidemill_store::{DeadLetterFilter, ReadTables};
+use tidemill_store::{DeadLetterFilter, ReadAudit, ReadTables};
 
 use super::requests::{Reader, Writer};
 use crate::Problem;

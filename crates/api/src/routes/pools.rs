@@ -21,19 +21,17 @@ use crate::view::{
 /// Groups whose shares a message names.
 const NAMED_GROUPS: usize = 5;
 
-/// Pools, by name (BYD-4): those that groups share, which are the site's, and of one group those of groups that the key
-/// reaches. So a part may have fewer than asked for.
+/// Pools, by name (BYD-4): those that groups share, which are the site's, and of one group those of groups that the caller
+/// reaches.
 pub(super) async fn list(by: Reader, params: Params) -> Answered<List<PoolView>> {
-    let request = params.page()?;
-    let mut page = by.app.read(move |tables| tables.pools(&request)).await?;
-    page.items.retain(|row| group_of(row).is_none_or(|group| by.caller.reaches(group)));
-    Ok(Json(List::from(page)))
+    let seen = by.caller.seen();
+    List::part(&by.app, &params, move |tables, request| tables.pools(seen.as_ref(), request)).await
 }
 
 /// Whether the caller may see it: what groups share is everybody's.
 fn seen(caller: &Caller, row: &PoolRow) -> Result<(), Problem> {
     match group_of(row) {
-        Some(group) if !caller.reaches(group) => Err(Problem::unknown("pool", &row.name)),
+        Some(group) if !caller.reaches(group) => Err(Problem::unknown("pool", &row.name).foreign()),
         Some(_) | None => Ok(()),
     }
 }

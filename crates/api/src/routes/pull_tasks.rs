@@ -93,8 +93,9 @@ async fn rows(app: &App, task: TaskId) -> Result<Vec<PullTaskRow>, Problem> {
 
 async fn row(app: &App, caller: &Caller, task: TaskId) -> Result<PullTaskRow, Problem> {
     let row = rows(app, task).await?.into_iter().next();
-    let seen = row.filter(|row| caller.reaches(&row.group_name));
-    seen.ok_or_else(|| Problem::unknown("task", task))
+    let row = row.ok_or_else(|| Problem::unknown("task", task))?;
+    caller.may(Permission::View, &Object::new("task", task, Arc::clone(&row.group_name)))?;
+    Ok(row)
 }
 
 pub(super) async fn get(by: Reader, Path(text): Path<String>) -> Answered<PullTaskView> {

@@ -41,7 +41,8 @@ pub(super) async fn list(by: Reader, params: Params) -> Answered<List<PullUserVi
 async fn user_row(app: &App, caller: &Caller, user: &UserName) -> Result<PullUserRow, Problem> {
     let name = user.clone();
     let row = app.read(move |tables| tables.pull_user(name.as_str())).await?;
-    row.filter(|row| caller.reaches(&row.group_name)).ok_or_else(|| homeless(user))
+    let row = row.ok_or_else(|| homeless(user))?;
+    if caller.reaches(&row.group_name) { Ok(row) } else { Err(homeless(user).foreign()) }
 }
 
 fn object(user: &UserName, row: &PullUserRow) -> Object {

@@ -149,8 +149,8 @@ pub(crate) struct RerunPlanned {
     rerun: i64,
     /// Give this as `at_least` to reads that must show it.
     position: String,
-    /// Jobs downstream that the plan leaves out, because the key does not reach their groups, or because they come only
-    /// after such a job.
+    /// Jobs downstream that the plan leaves out, because the caller may not operate them, or because they come only after
+    /// such a job.
     jobs_left_out: u32,
     /// What people should know: which of the named jobs are disabled, and that jobs are left out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -166,8 +166,8 @@ impl RerunPlanned {
         let mut warnings: Vec<String> = disabled.into_iter().map(warning).collect();
         if jobs_left_out > 0 {
             warnings.push(format!(
-                "{jobs_left_out} jobs downstream are left out: the key does not reach their groups, or they come \
-                 only after such jobs"
+                "{jobs_left_out} jobs downstream are left out: the caller may not operate them, or they come only \
+                 after such jobs"
             ));
         }
         Ok(Json(Self { rerun: rerun.0, position: done.position.to_string(), warnings, jobs_left_out }))

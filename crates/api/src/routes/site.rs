@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tidemill_model::{Permission, ShardCommand, ShardId, Timestamp};
-use tidemill_store::{DeadLetterFilter, PageRequest, ReadTables};
+use tidemill_store::{DeadLetterFilter, PageRequest, ReadAudit};
 
 use super::requests::Writer;
 use crate::Problem;

@@ -1,8 +1,9 @@
 //! `tidemill worker …`, `group …`, `freeze …`, `key …`, `level …`, `events …`, `dead-letters …` and `partition set-time`.
 
+use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand, ValueEnum};
 use tidemill_client::Begin;
-use tidemill_model::Timestamp;
+use tidemill_model::{Permission, Timestamp};
 
 /// What to do with workers.
 #[derive(Debug, Subcommand)]
@@ -124,23 +125,9 @@ pub(crate) enum KeyRole {
 }
 
 /// What a key can be given beside its role.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-#[value(rename_all = "snake_case")]
-pub(crate) enum KeyPermission {
-    /// To see jobs, their batches and what they wait for
-    View,
-    /// To read what jobs print
-    ReadLogs,
-    /// To run, rerun, end and mark batches, freeze a group, drain a host and pull tasks
-    Operate,
-    /// To define, change, switch and remove jobs and pull tasks
-    Edit,
-    /// To let a batch run without conditions that it waits for
-    Override,
-    /// To answer for the quality service or a third party
-    Answer,
-    /// To say that nothing of an attempt or a worker runs any more
-    DeclareDead,
+fn permissions() -> PossibleValuesParser {
+    let granted = Permission::ALL.into_iter().filter(|of| of.can_be_granted());
+    PossibleValuesParser::new(granted.map(|of| of.as_str()))
 }
 
 /// What to do with application keys.
@@ -160,8 +147,8 @@ pub(crate) enum KeyCommand {
         #[arg(long, value_name = "ACCOUNT")]
         run_as: Vec<String>,
         /// What it may beside what its role gives (repeatable) [default: nothing]
-        #[arg(long, value_enum, value_name = "PERMISSION")]
-        may: Vec<KeyPermission>,
+        #[arg(long, value_parser = permissions(), value_name = "PERMISSION")]
+        may: Vec<String>,
         /// Let it belong to this department, and reach the jobs of that alone
         #[arg(long, value_name = "DEPARTMENT")]
         department: Option<String>,

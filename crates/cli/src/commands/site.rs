@@ -131,7 +131,6 @@ pub(super) fn key(session: &Session<'_>, command: KeyCommand) -> Done<Exit> {
         KeyCommand::Ls => session.show_list(&session.server.get("/api/keys", &[])?, KEYS, "No keys."),
         KeyCommand::Apply { app, role, groups, run_as, may, department, operator } => {
             let secret = secret::draw::<24>();
-            let may: Vec<_> = may.iter().map(word).collect();
             let body = json!({
                 "app": app, "secret": secret, "role": word(&role), "groups": groups, "run_as": run_as, "may": may,
                 "department": department,

@@ -58,7 +58,7 @@ impl Catalogue {
             accepted.iter().map(|(definition, _)| Arc::clone(definition)).collect();
         self.check_all_stay(&definitions)?;
         let reach = self.reach_of(terms.by);
-        self.check_editable(&definitions, reach, |index| format!("jobs[{index}]"))?;
+        self.check_editable((&definitions, true), reach, |index| format!("jobs[{index}]"))?;
         let order = self.check_graph(&definitions, reach, |index| format!("jobs[{index}]"))?;
         let pruned = self.pruned(&names, prune, &definitions, terms)?;
         let rewritten: BTreeSet<JobId> = names.ids().chain(pruned.iter().map(|(id, _)| *id)).collect();
@@ -127,7 +127,7 @@ impl Catalogue {
         let alone = std::slice::from_ref(&definition);
         self.check_all_stay(alone)?;
         let reach = self.reach_of(Some(by));
-        self.check_editable(alone, reach, |_| String::new())?;
+        self.check_editable((alone, false), reach, |_| String::new())?;
         self.check_graph(alone, reach, |_| String::new())?;
         let event = Event::Job(JobEvent::Defined { definition, enabled, unnamed: true, previous_name: None });
         Ok(Decision::answered(vec![event], Answer::Submitted { job: id, batch: None }))

@@ -215,17 +215,18 @@ impl Catalogue {
 
     /// Whether this may be done with the job.
     pub(super) fn may(&self, needed: Permission, job: JobId, reach: Reach<'_>) -> bool {
-        self.jobs.get(&job).is_some_and(|job| self.allows(reach, needed, &job.definition))
+        self.jobs.get(&job).is_some_and(|job| self.allows(reach, needed, (&job.definition, !job.unnamed)))
     }
 
-    fn allows(&self, reach: Reach<'_>, needed: Permission, job: &JobDefinition) -> bool {
+    /// A job that is known by its id alone may be called as another one is.
+    fn allows(&self, reach: Reach<'_>, needed: Permission, (job, is_named): (&JobDefinition, bool)) -> bool {
         match reach {
             Reach::All => true,
             Reach::Nothing => false,
             Reach::Those { groups, department, person } => {
                 groups.is_none_or(|groups| groups.contains(&job.spec.group))
                     && department.is_none_or(|of| self.directory.is_of(&job.spec.owner, of))
-                    && person.is_none_or(|person| self.directory.allows(person, needed, job))
+                    && person.is_none_or(|person| self.directory.allows(person, needed, (job, is_named)))
             }
         }
     }
@@ -234,7 +235,7 @@ impl Catalogue {
     /// gives one where it could not be changed any more.
     pub(super) fn check_editable(
         &self,
-        definitions: &[Arc<JobDefinition>],
+        (definitions, are_named): (&[Arc<JobDefinition>], bool),
         reach: Reach<'_>,
         field: impl Fn(usize) -> String,
     ) -> Result<(), Rejection> {
@@ -247,7 +248,8 @@ impl Catalogue {
         for (index, definition) in definitions.iter().enumerate() {
             let spec = &definition.spec;
             let before = self.jobs.get(&definition.id).map(|job| &job.definition);
-            let may = |definition: &JobDefinition| self.allows(reach, Permission::Edit, definition);
+            let may =
+                |definition: &JobDefinition| self.allows(reach, Permission::Edit, (definition, are_named));
             let error = if before.is_some_and(|before| !may(before)) {
                 let rule = "is the name of a job that the caller may not edit; take another name";
                 FieldError::new("name", &spec.name, rule)

@@ -76,7 +76,11 @@ impl Catalogue {
         // What is granted on a job or a group ends where it goes.
         let mut there = (*job.definition).clone();
         there.spec.group = to.clone();
-        self.check_editable(&[Arc::new(there)], self.reach_of(Some(requester.actor)), |_| String::new())?;
+        self.check_editable(
+            (&[Arc::new(there)], !job.unnamed),
+            self.reach_of(Some(requester.actor)),
+            |_| String::new(),
+        )?;
         self.check_move(id, job, to, requester.actor)?;
         check_limit("the number of jobs that are being moved", self.moves.len() + 1, MAX_MOVING)?;
         let coming = self.moves.values().filter(|of| of.to == *to).count();

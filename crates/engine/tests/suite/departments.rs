@@ -2,32 +2,11 @@
 
 use expect_test::expect;
 use serde_json::{Value, json};
-use tidemill_engine::Effect;
 use tidemill_model::{
-    Actor, Answer, CatalogueCommand, Command, CommandRecord, DirectoryCommand, GroupSettings, InstanceId,
-    JobCommand, JobSpec, Level, Outcome, RequestId, ShardId,
+    Answer, CatalogueCommand, Command, DirectoryCommand, GroupSettings, JobCommand, JobSpec, Level, Outcome,
 };
 
 use crate::kit::{World, group, job, rejection};
-
-/// Asks with that key, in the name of that person if there is one.
-fn ask(world: &mut World, (app, user): (&str, Option<&str>), command: Command) -> Outcome {
-    let before = world.outside.len();
-    let request = RequestId::new(format!("{app}-{}-{before}", world.journal.len()));
-    world.send_record(CommandRecord {
-        shard: ShardId::CATALOGUE,
-        request: Some(request.clone()),
-        reply_to: Some(InstanceId::new("tester")),
-        actor: Actor { app: app.into(), user: user.map(Into::into) },
-        command,
-    });
-    world.run();
-    let reply = world.outside[before..].iter().find_map(|effect| match effect {
-        Effect::Reply { reply, .. } if reply.request == request => Some(reply.outcome.clone()),
-        _ => None,
-    });
-    reply.expect("a request is answered")
-}
 
 fn key(app: &str, more: Value) -> Command {
     let mut fields = json!({"app": app, "hash": "0".repeat(64), "role": "user", "groups": []});
@@ -38,7 +17,7 @@ fn key(app: &str, more: Value) -> Command {
 fn changed(world: &mut World, revision: u64, changes: Value) {
     let changes = serde_json::from_value(changes).unwrap();
     let command = Command::Directory(DirectoryCommand::Change { revision, changes });
-    let outcome = ask(world, ("root", None), command);
+    let outcome = world.ask_catalogue(("root", None), command);
     assert_eq!(outcome, Outcome::Answered(Answer::Done), "{}", rejection(&outcome));
 }
 
@@ -46,7 +25,10 @@ fn changed(world: &mut World, revision: u64, changes: Value) {
 fn world() -> World {
     let mut world = World::new();
     world.raise();
-    assert_eq!(ask(&mut world, ("root", None), key("root", json!({"role": "super_administrator"}))), done());
+    assert_eq!(
+        world.ask_catalogue(("root", None), key("root", json!({"role": "super_administrator"}))),
+        done()
+    );
     let grant = json!([{"on": {"job": "g/load"}, "may": ["edit"]}]);
     changed(
         &mut world,
@@ -61,7 +43,7 @@ fn world() -> World {
             {"person": {"name": "adm", "role": "administrator"}},
         ]),
     );
-    assert_eq!(ask(&mut world, ("root", None), key("of-bi", json!({"department": "bi"}))), done());
+    assert_eq!(world.ask_catalogue(("root", None), key("of-bi", json!({"department": "bi"}))), done());
     world
 }
 
@@ -87,11 +69,12 @@ fn apply(job: JobSpec) -> Command {
 fn jobs_are_defined_within_reach() {
     let world = || {
         let mut world = world();
-        let defined = ask(&mut world, ("root", None), apply(owned("load", "bi")));
+        let defined = world.ask_catalogue(("root", None), apply(owned("load", "bi")));
         assert!(matches!(defined, Outcome::Answered(Answer::Applied { .. })), "{defined:?}");
         world
     };
-    let told = |world: &mut World, who: (&str, Option<&str>), job: JobSpec| match ask(world, who, apply(job))
+    let told = |world: &mut World, who: (&str, Option<&str>), job: JobSpec| match world
+        .ask_catalogue(who, apply(job))
     {
         Outcome::Answered(Answer::Applied { .. }) => "accepted".to_owned(),
         refused => rejection(&refused),
@@ -144,12 +127,12 @@ fn jobs_are_defined_within_reach() {
 fn jobs_move_within_reach() {
     let mut world = world();
     world.define_group("h", GroupSettings::default());
-    let defined = ask(&mut world, ("root", None), apply(owned("load", "bi")));
+    let defined = world.ask_catalogue(("root", None), apply(owned("load", "bi")));
     let Outcome::Answered(Answer::Applied { changes, .. }) = defined else { panic!("{defined:?}") };
     let to_h = || Command::Job(JobCommand::Move { job: changes[0].job, to: group("h") });
-    let refused = rejection(&ask(&mut world, ("root", Some("bob")), to_h()));
+    let refused = rejection(&world.ask_catalogue(("root", Some("bob")), to_h()));
     assert!(refused.contains("owner"), "{refused}");
-    let moved = ask(&mut world, ("root", Some("ann")), to_h());
+    let moved = world.ask_catalogue(("root", Some("ann")), to_h());
     assert!(!matches!(moved, Outcome::Refused(_)), "{moved:?}");
 }
 
@@ -157,7 +140,7 @@ fn jobs_move_within_reach() {
 #[test]
 fn accounts_of_a_key_are_no_persons() {
     let mut world = world();
-    assert_eq!(ask(&mut world, ("root", None), key("etl", json!({"run_as": ["etl"]}))), done());
+    assert_eq!(world.ask_catalogue(("root", None), key("etl", json!({"run_as": ["etl"]}))), done());
     let as_etl = || {
         apply(job(
             "mine",
@@ -165,11 +148,11 @@ fn accounts_of_a_key_are_no_persons() {
         ))
     };
     let refused = |world: &mut World, who| {
-        rejection(&ask(world, who, as_etl())).contains("none of the accounts that key root")
+        rejection(&world.ask_catalogue(who, as_etl())).contains("none of the accounts that key root")
     };
     assert!(refused(&mut world, ("root", Some("ann"))) && refused(&mut world, ("root", Some("adm"))));
     for who in [("etl", Some("ann")), ("root", None)] {
-        let outcome = ask(&mut world, who, as_etl());
+        let outcome = world.ask_catalogue(who, as_etl());
         assert!(matches!(outcome, Outcome::Answered(Answer::Applied { .. })), "{who:?}: {outcome:?}");
     }
 }
@@ -178,7 +161,8 @@ fn accounts_of_a_key_are_no_persons() {
 #[test]
 fn rights_of_keys_are_checked() {
     let mut world = world();
-    let told = |world: &mut World, command: Command| rejection(&ask(world, ("root", None), command)) + "\n";
+    let told =
+        |world: &mut World, command: Command| rejection(&world.ask_catalogue(("root", None), command)) + "\n";
     let mut table = String::new();
     for more in [
         json!({"may": ["manage"]}),
@@ -193,7 +177,10 @@ fn rights_of_keys_are_checked() {
     table += &told(&mut world, Command::Directory(DirectoryCommand::Change { revision: 7, changes: gone }));
     let mut old = World::new();
     assert!(!old.partition.level().allows(Level::DIRECTORY));
-    assert_eq!(ask(&mut old, ("root", None), key("root", json!({"role": "super_administrator"}))), done());
+    assert_eq!(
+        old.ask_catalogue(("root", None), key("root", json!({"role": "super_administrator"}))),
+        done()
+    );
     for more in [json!({"may": ["override"]}), json!({"department": "bi"})] {
         table += &told(&mut old, key("new", more));
     }
@@ -222,7 +209,7 @@ fn grants_are_of_a_form() {
     ] {
         let changes = serde_json::from_value(json!([{"person": {"name": "new", "grants": grants}}])).unwrap();
         let command = Command::Directory(DirectoryCommand::Change { revision: 7, changes });
-        table += &(rejection(&ask(&mut world, ("root", None), command)) + "\n");
+        table += &(rejection(&world.ask_catalogue(("root", None), command)) + "\n");
     }
     expect![[r#"
         invalid: changes[0].person.grants[0].on: "load": must be group/name, the names of a job, of at most 512 bytes

@@ -3,11 +3,9 @@
 use crate::kit::{World, at, every, group, job, rejection};
 use expect_test::expect;
 use serde_json::{Value, json};
-use tidemill_engine::Effect;
 use tidemill_model::{
-    Actor, Answer, Cascade, CatalogueCommand, Command, CommandRecord, Event, GroupSettings, InstanceId,
-    JobCommand, JobSpec, Outcome, RequestId, RerunCommand, RerunDefinition, RerunEvent, RerunOnly,
-    RerunOrder, RerunScope, RerunSpec, Role, ShardId,
+    Answer, Cascade, CatalogueCommand, Command, Event, GroupSettings, JobCommand, JobSpec, Outcome,
+    RerunCommand, RerunDefinition, RerunEvent, RerunOnly, RerunOrder, RerunScope, RerunSpec, Role,
 };
 
 const KEYS: [&str; 5] = ["root", "all", "g-and-h", "g-team", "nobody"];
@@ -34,21 +32,7 @@ fn child(of: &str, name: &str) -> JobSpec {
 
 /// Asks as the application of that key.
 fn ask_as(world: &mut World, app: &str, command: Command) -> Outcome {
-    let before = world.outside.len();
-    let request = RequestId::new(format!("{app}-{}-{before}", world.journal.len()));
-    world.send_record(CommandRecord {
-        shard: ShardId::CATALOGUE,
-        request: Some(request.clone()),
-        reply_to: Some(InstanceId::new("tester")),
-        actor: Actor { app: app.into(), user: None },
-        command,
-    });
-    world.run();
-    let reply = world.outside[before..].iter().find_map(|effect| match effect {
-        Effect::Reply { reply, .. } if reply.request == request => Some(reply.outcome.clone()),
-        _ => None,
-    });
-    reply.expect("a request is answered")
+    world.ask_catalogue((app, None), command)
 }
 
 fn keys(world: &mut World) {

@@ -2,11 +2,10 @@
 
 use crate::kit::{GROUP, Script, World, at, job, rejection};
 use serde_json::{Value, json};
-use tidemill_engine::Effect;
 use tidemill_model::{
-    Actor, Answer, BatchCommand, BatchEvent, Cascade, CatalogueCommand, Command, CommandRecord, Event,
-    GroupSettings, InstanceId, JobCommand, JobSpec, LiveAnswer, LiveQuery, Outcome, RequestId, RerunCommand,
-    RerunDefinition, RerunEvent, RerunOnly, RerunOrder, RerunScope, RerunSpec, Role, ShardId, WorkMessage,
+    Actor, Answer, BatchCommand, BatchEvent, Cascade, CatalogueCommand, Command, Event, GroupSettings,
+    JobCommand, JobSpec, LiveAnswer, LiveQuery, Outcome, RequestId, RerunCommand, RerunDefinition,
+    RerunEvent, RerunOnly, RerunOrder, RerunScope, RerunSpec, Role, ShardId, WorkMessage,
 };
 
 fn world() -> World {
@@ -25,21 +24,7 @@ fn runs_as(account: &str, more: Value) -> JobSpec {
 
 /// Asks as this application.
 fn ask(world: &mut World, app: &str, command: Command) -> Outcome {
-    let before = world.outside.len();
-    let request = RequestId::new(format!("{app}-{}-{before}", world.journal.len()));
-    world.send_record(CommandRecord {
-        shard: ShardId::CATALOGUE,
-        request: Some(request.clone()),
-        reply_to: Some(InstanceId::new("tester")),
-        actor: Actor { app: app.into(), user: None },
-        command,
-    });
-    world.run();
-    let reply = world.outside[before..].iter().find_map(|effect| match effect {
-        Effect::Reply { reply, .. } if reply.request == request => Some(reply.outcome.clone()),
-        _ => None,
-    });
-    reply.expect("a request is answered")
+    world.ask_catalogue((app, None), command)
 }
 
 fn key(app: &str, role: Role, groups: &[&str], accounts: &[&str]) -> Command {

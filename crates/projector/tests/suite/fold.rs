@@ -10,7 +10,9 @@ use serde_json::json;
 use tidemill_journal::{Progress, Shutdown};
 use tidemill_projector::{Config, rebuild, run, verify};
 use tidemill_store::rows::BatchRow;
-use tidemill_store::{AttemptFilter, DeadLetterFilter, JobFilter, PageRequest, ReadTables, WorkerFilter};
+use tidemill_store::{
+    AttemptFilter, DeadLetterFilter, JobFilter, PageRequest, ReadAudit, ReadTables, WorkerFilter,
+};
 
 /// Everything into new tables, in one go.
 fn project(log: &std::sync::Arc<dyn tidemill_log::Log>, database: &Database) {

@@ -1,7 +1,9 @@
-//! Typed reads of the audit list.
+//! Typed reads of the audit list, and of what was set aside.
 
+use super::PLACE;
+use super::filter::DeadLetterFilter;
 use super::reach::Reach;
-use crate::rows::{AuditRow, DirectoryEntryRow};
+use crate::rows::{AuditRow, DeadLetterRow, DirectoryEntryRow};
 use crate::{Cursor, Error, Filter, Page, PageRequest, Row, Select, Tables};
 
 /// Which rows of the audit list.
@@ -70,6 +72,25 @@ pub trait ReadAudit: Tables {
         let columns = AuditRow::TABLE.key.iter().zip(AuditRow::key_values(key));
         let filters = columns.map(|(column, value)| Filter::Equal(column, value)).collect();
         Select { filters, ..Select::new(AuditRow::TABLE, AuditRow::TABLE.key) }.one(self)
+    }
+
+    /// What was set aside, in the order of the journal.
+    fn dead_letters(
+        &self,
+        filter: &DeadLetterFilter,
+        request: &PageRequest,
+    ) -> Result<Page<DeadLetterRow>, Error> {
+        Select::new(DeadLetterRow::TABLE, PLACE)
+            .maybe("kind", filter.kind.as_deref())
+            .maybe("is_open", filter.is_open)
+            .page(self, request)
+    }
+
+    /// One of these, by its place in the journal.
+    fn dead_lettered(&self, place: (i64, i64, i64)) -> Result<Option<DeadLetterRow>, Error> {
+        let (partition, offset, index) = place;
+        let select = Select::new(DeadLetterRow::TABLE, PLACE).equal("journal_partition", partition);
+        select.equal("journal_offset", offset).equal("event_index", index).one(self)
     }
 }
 

@@ -13,9 +13,9 @@ pub use self::reach::{Reach, Within};
 use crate::rows::{
     AppKeyRow, AssignmentReturnRow, AttemptRow, BatchDependencyRow, BatchExternalDependencyRow,
     BatchOutputRow, BatchQualityRow, BatchRow, BulkItemRow, BulkRow, CalendarRow, CalendarVersionRow,
-    DeadLetterRow, DrainedHostRow, ExternalDependencyRow, FreezeRow, GroupRow, JobParentRow, JobRow,
-    JobVersionRow, LateProbeRow, OverrideRow, PoolRow, RerunBatchRow, RerunJobRow, RerunRow, RerunSkipRow,
-    ResourceRow, ShardJobRow, SkippedRunsRow, ThirdPartyReportRow, UserCodeRow, WorkerRow,
+    DrainedHostRow, ExternalDependencyRow, FreezeRow, GroupRow, JobParentRow, JobRow, JobVersionRow,
+    LateProbeRow, OverrideRow, PoolRow, RerunBatchRow, RerunJobRow, RerunRow, RerunSkipRow, ResourceRow,
+    ShardJobRow, SkippedRunsRow, ThirdPartyReportRow, UserCodeRow, WorkerRow,
 };
 use crate::{Error, Filter, Page, PageRequest, Row, Select, Tables, Value};
 
@@ -80,8 +80,16 @@ pub trait ReadTables: Tables {
     }
 
     /// The jobs that name this one as a parent, a part at a time.
-    fn children_page(&self, job: i64, request: &PageRequest) -> Result<Page<JobParentRow>, Error> {
-        Select::new(JobParentRow::TABLE, &["job_id", "position"]).equal("parent_id", job).page(self, request)
+    fn children_page(
+        &self,
+        job: i64,
+        reach: Option<&Reach>,
+        request: &PageRequest,
+    ) -> Result<Page<JobParentRow>, Error> {
+        Select::new(JobParentRow::TABLE, &["job_id", "position"])
+            .equal("parent_id", job)
+            .of_jobs_within(reach)
+            .page(self, request)
     }
 
     /// A definition as its shard holds it, with the next fire.
@@ -332,8 +340,8 @@ pub trait ReadTables: Tables {
     }
 
     /// The pools, by name.
-    fn pools(&self, request: &PageRequest) -> Result<Page<PoolRow>, Error> {
-        Select::new(PoolRow::TABLE, &["name"]).page(self, request)
+    fn pools(&self, reach: Option<&Reach>, request: &PageRequest) -> Result<Page<PoolRow>, Error> {
+        Select::new(PoolRow::TABLE, &["name"]).shared_or_within(reach).page(self, request)
     }
 
     /// A pool by name.
@@ -372,25 +380,6 @@ pub trait ReadTables: Tables {
     /// An application key that is good.
     fn app_key(&self, app: &str) -> Result<Option<AppKeyRow>, Error> {
         Select::new(AppKeyRow::TABLE, &["app"]).equal("app", app).one(self)
-    }
-
-    /// What was set aside, in the order of the journal.
-    fn dead_letters(
-        &self,
-        filter: &DeadLetterFilter,
-        request: &PageRequest,
-    ) -> Result<Page<DeadLetterRow>, Error> {
-        Select::new(DeadLetterRow::TABLE, PLACE)
-            .maybe("kind", filter.kind.as_deref())
-            .maybe("is_open", filter.is_open)
-            .page(self, request)
-    }
-
-    /// One of these, by its place in the journal.
-    fn dead_lettered(&self, place: (i64, i64, i64)) -> Result<Option<DeadLetterRow>, Error> {
-        let (partition, offset, index) = place;
-        let select = Select::new(DeadLetterRow::TABLE, PLACE).equal("journal_partition", partition);
-        select.equal("journal_offset", offset).equal("event_index", index).one(self)
     }
 }
 

@@ -42,7 +42,10 @@ impl Within {
         ];
         any.extend(self.jobs.iter().map(|(group, name)| {
             let (group, name) = (group.as_str().into(), name.as_str().into());
-            Filter::All(vec![Filter::Equal("group_name", group), Filter::Equal("name", name)])
+            // Those that are known by their ids alone may be called as these are.
+            let is_named = [Filter::Equal("unnamed", false.into()), Filter::Equal("submitted", false.into())];
+            let called = [Filter::Equal("group_name", group), Filter::Equal("name", name)];
+            Filter::All(called.into_iter().chain(is_named).collect())
         }));
         Filter::Any(any)
     }
@@ -85,6 +88,16 @@ impl Select {
     /// What is of groups that the reader may see.
     pub(super) fn of_groups_within(mut self, reach: Option<&Reach>) -> Self {
         let of_groups = |within: &Within| Filter::In("group_name", texts(&within.groups));
+        self.filters.extend(Reach::each(reach, of_groups));
+        self
+    }
+
+    /// What is of groups that the reader may see, and what groups share.
+    pub(super) fn shared_or_within(mut self, reach: Option<&Reach>) -> Self {
+        let of_groups = |within: &Within| {
+            let shared = Filter::Equal("group_name", Value::Null);
+            Filter::Any(vec![shared, Filter::In("group_name", texts(&within.groups))])
+        };
         self.filters.extend(Reach::each(reach, of_groups));
         self
     }

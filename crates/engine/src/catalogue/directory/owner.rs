@@ -36,7 +36,7 @@ impl Directory {
         &self,
         person: &Person,
         needed: Permission,
-        job: &JobDefinition,
+        (job, is_named): (&JobDefinition, bool),
     ) -> bool {
         let owner = &*job.spec.owner;
         let is_own = || person.departments.iter().any(|department| self.is_of(owner, department));
@@ -45,12 +45,12 @@ impl Directory {
         }
         let of_departments = person.departments.iter().filter_map(|name| self.departments.get(name));
         let fits = |grant: &Grant| match &grant.on {
-            GrantOn::Job(name) => *name == job.full_name(),
+            GrantOn::Job(name) => is_named && *name == job.full_name(),
             GrantOn::Group(group) => *group == job.spec.group,
             GrantOn::BusinessType(of) => of == job.spec.class(),
         };
-        let gives = |grant: &&Grant| needed == Permission::View || grant.may.contains(&needed);
-        person.grants.iter().chain(of_departments.flat_map(|of| &of.grants)).filter(gives).any(fits)
+        let all = person.grants.iter().chain(of_departments.flat_map(|of| &of.grants));
+        all.filter(|grant| grant.gives(needed)).any(fits)
     }
 
     /// Who stands for somebody in the end, over all successors; `None`: nobody does, or they go round.

@@ -430,12 +430,23 @@ impl World {
     }
 
     pub(crate) fn ask_as(&mut self, shard: ShardId, command: Command, request: RequestId) -> Outcome {
+        self.ask_of(shard, Actor { app: "test".into(), user: Some("ann".into()) }, command, request)
+    }
+
+    /// The catalogue, with this application's key, in the name of this person if there is one.
+    pub(crate) fn ask_catalogue(&mut self, (app, user): (&str, Option<&str>), command: Command) -> Outcome {
+        let request = RequestId::new(format!("{app}-{}-{}", self.journal.len(), self.outside.len()));
+        let actor = Actor { app: app.into(), user: user.map(Into::into) };
+        self.ask_of(ShardId::CATALOGUE, actor, command, request)
+    }
+
+    fn ask_of(&mut self, shard: ShardId, actor: Actor, command: Command, request: RequestId) -> Outcome {
         let before = self.outside.len();
         self.send_record(CommandRecord {
             shard,
             request: Some(request.clone()),
             reply_to: Some(tidemill_model::InstanceId::new("tester")),
-            actor: Actor { app: "test".into(), user: Some("ann".into()) },
+            actor,
             command,
         });
         self.run();
