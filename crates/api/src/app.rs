@@ -16,12 +16,16 @@ use tidemill_store::hints::Hints;
 use tokio::sync::{Notify, Semaphore, watch};
 
 use crate::arrivals::Arrivals;
+use crate::cookie::Cookie;
 use crate::log_stores::Stores;
+use crate::passwords::Passwords;
 use crate::ports::{Admin, Cluster, Feed, Freshness, Past, SentCommands};
 use crate::position::JournalPosition;
 use crate::refusals::Refusals;
+use crate::sign_in_limits::SignInLimits;
 use crate::table_keys::TableKeys;
 use crate::turns::{Told, Turns};
+use crate::uses::Uses;
 use crate::workers::Workers;
 use crate::{Config, Error, Problem};
 
@@ -68,6 +72,10 @@ pub(crate) struct App {
     pub(crate) bulks: Bulks,
     /// Until the audit list has them.
     pub(crate) refusals: Refusals,
+    /// The same of credentials that were shown.
+    pub(crate) uses: Uses,
+    pub(crate) passwords: Passwords,
+    pub(crate) sign_in_limits: SignInLimits,
     pub(crate) requests: Arc<Semaphore>,
     pub(crate) arrivals: Arc<Arrivals>,
     /// Answers that go on: how many of them are open, over all and for each key (OPS-7).
@@ -113,6 +121,9 @@ impl App {
             table_keys: TableKeys::default(),
             workers: Workers::new(&config.logs_key, peer_timeout, deps.roles.as_ref())?,
             refusals: Refusals::default(),
+            uses: Uses::default(),
+            passwords: Passwords::default(),
+            sign_in_limits: SignInLimits::default(),
             requests: Arc::new(Semaphore::new(config.max_requests)),
             arrivals: Arrivals::new(config.max_requests.min(limits.connections / 2), limits.per_address / 4),
             streams: Turns::new(STREAMS, config.max_streams, config.max_streams_per_key, config.max_streams),
@@ -127,6 +138,11 @@ impl App {
             config,
             deps,
         })
+    }
+
+    /// How sessions are kept in browsers.
+    pub(crate) fn cookie(&self) -> Cookie {
+        Cookie { is_secure: self.config.sign_in.secure_cookies }
     }
 
     /// How many pulls wait at the moment.

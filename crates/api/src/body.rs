@@ -80,7 +80,7 @@ pub(crate) fn bad_json(error: &serde_json::Error) -> Problem {
 /// Whoever waits for a body is not at work: it gives its place among the requests under way back meanwhile.
 async fn arrive(mut request: Request, app: &App, max_bytes: usize) -> Result<Vec<u8>, Problem> {
     let entered = request.extensions_mut().remove::<Entered>();
-    let key = request.extensions().get::<Caller>().map(|caller| Arc::clone(caller.app()));
+    let key = request.extensions().get::<Caller>().map(|caller| Arc::clone(caller.holder()));
     if let Some(entered) = &entered {
         entered.leave();
     }

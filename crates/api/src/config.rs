@@ -6,12 +6,38 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tidemill_model::JobType;
 use tidemill_model::bounds::within;
+use tidemill_model::{JobType, PersonName};
 use tidemill_serving::Limits;
 
 /// Names of stores of logs.
 const MAX_NAMES: usize = 64;
+
+/// How people sign in.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct SignIn {
+    /// How long a session is good, hours. Default 12; 1 to 720.
+    pub session_hours: u16,
+    /// Whether browsers keep the cookie of a session for encrypted connections alone, and for this machine. Default true;
+    /// false where people reach the interface without TLS.
+    pub secure_cookies: bool,
+    /// Who may sign in with a password; empty: everybody who has one. Where people sign in elsewhere, name here who gets in
+    /// while that is away. Default empty.
+    pub password_for: BTreeSet<PersonName>,
+}
+
+impl Default for SignIn {
+    fn default() -> Self {
+        Self { session_hours: 12, secure_cookies: true, password_for: BTreeSet::new() }
+    }
+}
+
+impl SignIn {
+    pub(crate) fn takes_password_of(&self, person: &PersonName) -> bool {
+        self.password_for.is_empty() || self.password_for.contains(person)
+    }
+}
 
 /// How the interface is served, and its bounds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -48,6 +74,8 @@ pub struct Config {
     pub logs_key: String,
     /// The secret that opens `/api/admin` without an application key. Empty: only keys open it.
     pub operator_key: String,
+    /// How people sign in.
+    pub sign_in: SignIn,
     /// How long a request's body may take to arrive, milliseconds. Default 10,000; 100 to 600,000.
     pub read_timeout_ms: u64,
     /// How long a read with `at_least` waits for the tables, milliseconds. Default 2,000; 0 to 60,000.
@@ -87,6 +115,7 @@ impl Default for Config {
             log_stores: Vec::new(),
             logs_key: String::new(),
             operator_key: String::new(),
+            sign_in: SignIn::default(),
             read_timeout_ms: 10_000,
             at_least_timeout_ms: 2_000,
             write_timeout_ms: 10_000,
@@ -118,6 +147,7 @@ impl Config {
         within("peer_timeout_ms", self.peer_timeout_ms, 10, 60_000)?;
         within("key_cache_ms", self.key_cache_ms, 0, 1_000)?;
         within("stop_timeout_ms", self.stop_timeout_ms, 0, 60_000)?;
+        within("sign_in.session_hours", u64::from(self.sign_in.session_hours), 1, 720)?;
         self.log_stores_are_addresses()?;
         self.submit.check().map_err(|error| format!("submit.{error}"))?;
         tidemill_calendar::Zone::try_from(self.default_zone.as_str()).map(drop).map_err(|e| e.to_string())

@@ -9,10 +9,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use backon::{BackoffBuilder, ExponentialBuilder};
-use tidemill_directory::{Directory, Group, Home, Homed, Job, Key, Known};
+use tidemill_directory::{Directory, Group, Held, Home, Homed, Job, Key, Known};
 use tidemill_model::{
-    Account, DepartmentName, GroupId, GroupName, JobId, Permission, Rejection, Role, ShardId, Timestamp,
-    UserName,
+    Account, CredentialId, DepartmentName, GroupId, GroupName, JobId, Permission, Rejection, Role, ShardId,
+    Timestamp, UserName,
 };
 use tidemill_store::rows::{AppKeyRow, GroupRow, JobRow};
 use tidemill_store::{Error, ReadAudit, ReadPullTables, ReadTables, Tables};
@@ -43,6 +43,12 @@ pub(crate) struct HomeGroup {
     pub(crate) shard: ShardId,
     /// The shard is asked to let the user go.
     pub(crate) moving: bool,
+}
+
+fn directory_unavailable() -> Problem {
+    let detail =
+        "who may do what cannot be looked up: the catalogue's journal cannot be followed; try again later";
+    Problem::unavailable("directory_unavailable", detail)
 }
 
 fn ago(time: Duration) -> Instant {
@@ -89,11 +95,43 @@ impl App {
     /// # Errors
     /// As [`App::key`].
     pub(crate) async fn newest_key(&self, app: &str) -> Result<Option<Arc<Key>>, Problem> {
+        self.catch_up().await;
+        self.key(app).await
+    }
+
+    /// What somebody signs in with, as it was at most `key_cache_ms` ago. No table has it.
+    ///
+    /// # Errors
+    /// The journal cannot be followed.
+    pub(crate) async fn credential(&self, id: &CredentialId) -> Result<Option<Arc<Held>>, Problem> {
+        Ok(self.people_known().await?.credential(id))
+    }
+
+    /// One that was issued a moment ago at another interface.
+    ///
+    /// # Errors
+    /// As [`App::credential`].
+    pub(crate) async fn newest_credential(&self, id: &CredentialId) -> Result<Option<Arc<Held>>, Problem> {
+        self.catch_up().await;
+        self.credential(id).await
+    }
+
+    /// What is known, where that is needed.
+    ///
+    /// # Errors
+    /// The journal cannot be followed, or has not been read to its end yet.
+    pub(crate) async fn people_known(&self) -> Result<&Known, Problem> {
+        match self.known().await {
+            Some(known) => Ok(known),
+            None => Err(directory_unavailable()),
+        }
+    }
+
+    async fn catch_up(&self) {
         let (known, now) = (&self.deps.known, Instant::now());
         if known.is_as_of(ago(AWAY)) {
             self.comes(CATCHES_UP, || known.is_as_of(now)).await;
         }
-        self.key(app).await
     }
 
     /// As the tables have it. They are asked once for all who ask within `key_cache_ms`.
@@ -219,8 +257,7 @@ impl App {
         if !self.read(|tables| tables.has_directory()).await? {
             return Ok(Arc::default());
         }
-        let detail = "who may do what cannot be looked up: the catalogue's journal cannot be followed; try again later";
-        Err(Problem::unavailable("directory_unavailable", detail))
+        Err(directory_unavailable())
     }
 
     /// A job of the catalogue: its group, and what else decides who may run it.

@@ -16,6 +16,7 @@ use crate::needs::Needs;
 use crate::parameter::Parameter;
 use crate::params::{AT_LEAST, Params, is_text};
 use crate::position::JournalPosition;
+use crate::refusals::Shown;
 use crate::rights::{Asks, Caller};
 use crate::standing::Standing;
 use crate::write::idempotency_key;
@@ -64,11 +65,10 @@ pub(crate) async fn authenticated(
     mut request: Request,
     next: Next,
 ) -> Result<Response, Problem> {
-    let headers = request.headers();
-    let shown = Credentials::from_headers(headers);
-    let caller = app.authenticate(shown.clone(), user_of(headers)).await?;
-    request.extensions_mut().insert(Standing::new(&app, shown, &caller));
-    request.extensions_mut().insert(caller);
+    let shown = Credentials::from_request(request.headers(), request.method(), app.cookie())?;
+    let caller = app.authenticate(shown.as_ref(), user_of(request.headers())).await?;
+    request.extensions_mut().insert(Standing::new(&app, shown.as_ref(), &caller));
+    enter(&app, &mut request, caller);
     Ok(next.run(request).await)
 }
 
@@ -79,13 +79,26 @@ pub(crate) async fn operating(
     mut request: Request,
     next: Next,
 ) -> Result<Response, Problem> {
-    let headers = request.headers();
-    let caller = match app.operator(headers) {
+    let caller = match app.operator(request.headers()) {
         Some(operator) => operator,
-        None => app.authenticate(Credentials::from_headers(headers), user_of(headers)).await?,
+        None => {
+            let shown = Credentials::from_request(request.headers(), request.method(), app.cookie())?;
+            app.authenticate(shown.as_ref(), user_of(request.headers())).await?
+        }
     };
-    request.extensions_mut().insert(caller);
+    enter(&app, &mut request, caller);
     Ok(next.run(request).await)
+}
+
+/// Handlers find who calls, and what notes refusals whom the credential is of.
+fn enter(app: &App, request: &mut Request, caller: Caller) {
+    if let Some(held) = caller.own() {
+        app.uses.note(held);
+        if let (Some(shown), Some(person)) = (request.extensions().get::<Shown>(), caller.user()) {
+            shown.set_person(&person);
+        }
+    }
+    request.extensions_mut().insert(caller);
 }
 
 /// Keeps what is asked for under an `Idempotency-Key`, so that the key does not stand for another request later (API-4). Its

@@ -52,8 +52,14 @@ of all groups with `manage`.
 ";
 
 fn all() -> impl Iterator<Item = Call> {
-    let all =
-        [routes::calls(), routes::admin_calls(), routes::attempt_calls(), s4::calls(), routes::open_calls()];
+    let all = [
+        routes::calls(),
+        routes::admin_calls(),
+        routes::sign_in_calls(),
+        routes::attempt_calls(),
+        s4::calls(),
+        routes::open_calls(),
+    ];
     all.into_iter().flat_map(|calls| calls.calls)
 }
 

@@ -86,6 +86,17 @@ impl Problem {
         Self::new(StatusCode::UNAUTHORIZED, "unauthorized", detail)
     }
 
+    /// Somebody could not be signed in.
+    pub(crate) fn not_signed_in(detail: &'static str) -> Self {
+        Self::new(StatusCode::UNAUTHORIZED, "not_signed_in", detail)
+    }
+
+    /// What a person signed in with is not good.
+    pub(crate) fn signed_out() -> Self {
+        let detail = "the session or token is over or was ended; sign in again, or take another token";
+        Self::new(StatusCode::UNAUTHORIZED, "signed_out", detail)
+    }
+
     /// Something that this answer needs does not work at the moment.
     pub fn unavailable(code: &'static str, detail: impl Into<Box<str>>) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, code, detail).retry_after(1)

@@ -1,4 +1,5 @@
-//! Notes refused calls, and reports them to the catalogue once a minute: a flood of them makes one command (API-9).
+//! Notes refused calls, and reports them to the catalogue once a minute, with credentials that were used: a flood of them makes
+//! one command (API-9).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,6 +18,7 @@ use tidemill_serving::Peer;
 use crate::app::App;
 use crate::auth::{Credentials, user_of};
 use crate::refusals::{Refused, RefusedCall, Shown};
+use crate::uses;
 
 /// From one report to the next.
 const EVERY: Duration = Duration::from_secs(60);
@@ -36,7 +38,8 @@ pub(crate) async fn noted(State(app): State<Arc<App>>, mut request: Request, nex
     let address = request.extensions().get::<Peer>().map(|Peer(address)| address.to_string());
     let response = next.run(request).await;
     if let Some(reason) = reason_of(&response) {
-        let named = named.or_else(|| shown.get().map(str::to_owned));
+        let named = named.or_else(|| shown.app().map(str::to_owned));
+        let person = shown.person().map(str::to_owned).or(person);
         let (app_name, address) = (named.unwrap_or_default(), address.unwrap_or_default());
         app.refusals.note(RefusedCall { app: app_name, person, call, address, reason }, now());
     }
@@ -54,7 +57,7 @@ fn reason_of(response: &Response) -> Option<RefusalReason> {
 /// The application that headers name, with a secret or without.
 fn app_of(headers: &HeaderMap) -> Option<String> {
     let named = || headers.get("x-app-name")?.to_str().ok().map(str::to_owned);
-    Credentials::from_headers(headers).map(|shown| shown.app).or_else(named)
+    Credentials::from_headers(headers).map(|shown| shown.app()).or_else(named)
 }
 
 fn app_in_query(uri: &Uri) -> Option<String> {
@@ -71,6 +74,7 @@ pub(crate) async fn run(app: Arc<App>) {
             _ = stopping.wait_for(|stopping| *stopping) => return,
         }
         report(&app).await;
+        uses::report(&app).await;
     }
 }
 

@@ -17,17 +17,26 @@ const PERSON_CHARS: usize = 128;
 const CALL_CHARS: usize = 200;
 const ADDRESS_CHARS: usize = 64;
 
-/// The application that a call showed, where that stands in its body: who reads the body says it.
+/// The application and the person that a call showed, where they do not stand in its headers: who reads its body, or looks its
+/// credential up, says it.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Shown(Arc<OnceLock<String>>);
+pub(crate) struct Shown(Arc<(OnceLock<String>, OnceLock<String>)>);
 
 impl Shown {
     pub(crate) fn set(&self, app: &str) {
-        self.0.get_or_init(|| app.to_owned());
+        self.0.0.get_or_init(|| app.to_owned());
     }
 
-    pub(crate) fn get(&self) -> Option<&str> {
-        self.0.get().map(String::as_str)
+    pub(crate) fn set_person(&self, person: &str) {
+        self.0.1.get_or_init(|| person.to_owned());
+    }
+
+    pub(crate) fn app(&self) -> Option<&str> {
+        self.0.0.get().map(String::as_str)
+    }
+
+    pub(crate) fn person(&self) -> Option<&str> {
+        self.0.1.get().map(String::as_str)
     }
 }
 

@@ -7,11 +7,12 @@
 
 use std::sync::{Arc, OnceLock};
 
-use tidemill_directory::{Directory, Key};
-use tidemill_model::{Account, Actor, Grant, GrantOn, Permission, Person, RequestId, Token};
+use tidemill_directory::{Directory, Held, Key};
+use tidemill_model::{Account, Actor, Grant, GrantOn, Permission, Person, PersonName, RequestId, Token};
 use tidemill_store::{Reach as Seen, Within};
 
 use crate::Problem;
+use crate::credential::SESSION;
 use crate::object::Object;
 use crate::person::{Acting, owners};
 use crate::secret::fingerprint;
@@ -52,6 +53,9 @@ pub(crate) struct Caller {
     user: Option<Arc<str>>,
     /// The same, where the directory has anybody.
     person: Option<Arc<Person>>,
+    /// What the person signed in with, where they call themselves.
+    own: Option<Arc<Held>>,
+    holder: Arc<str>,
     asks: Option<Asks>,
 }
 
@@ -75,6 +79,11 @@ impl Right {
         }
     }
 
+    /// A person who has shown who they are, about what they sign in with.
+    pub(crate) fn of_person(name: &PersonName) -> Self {
+        Self { actor: Actor { app: SESSION.into(), user: Some(name.as_str().into()) }, asks: None }
+    }
+
     /// The program of a running attempt, for the command of its own that its key was found good for. Request ids count for
     /// one application each: of two attempts that choose the same one, each has its own. No application's name holds a
     /// colon.
@@ -85,7 +94,8 @@ impl Right {
 
 impl Caller {
     pub(crate) fn new(key: Arc<Key>, directory: Arc<Directory>) -> Self {
-        Self { key, directory, user: None, person: None, asks: None }
+        let holder = Arc::clone(&key.app);
+        Self { key, directory, user: None, person: None, own: None, holder, asks: None }
     }
 
     /// In the name of this person, whom the directory does not have to know: it has nobody.
@@ -97,6 +107,17 @@ impl Caller {
     pub(crate) fn for_person(self, person: Arc<Person>) -> Self {
         let user = Some(person.name.as_str().into());
         Self { user, person: Some(person), ..self }
+    }
+
+    /// By this, which is the person's own.
+    pub(crate) fn by_own(self, held: Arc<Held>) -> Self {
+        let holder = format!("{SESSION}/{}", self.user.as_deref().unwrap_or_default());
+        Self { own: Some(held), holder: holder.into(), ..self }
+    }
+
+    /// What the person signed in with, where they call themselves.
+    pub(crate) fn own(&self) -> Option<&Arc<Held>> {
+        self.own.as_ref()
     }
 
     /// Among these people.
@@ -123,6 +144,11 @@ impl Caller {
             Some(user) => format!("{}/{user}", self.app()),
             None => self.app().to_string(),
         }
+    }
+
+    /// For whom places among others are counted: an application, or a person who calls themselves.
+    pub(crate) fn holder(&self) -> &Arc<str> {
+        &self.holder
     }
 
     /// Who the person is, if the application names one.
@@ -213,13 +239,23 @@ impl Caller {
     }
 
     fn key_has(&self, needed: Permission) -> bool {
-        self.key.role.has(needed) || self.key.may.contains(&needed)
+        self.own_has(needed) && (self.key.role.has(needed) || self.key.may.contains(&needed))
+    }
+
+    /// Whether a token lets the person do this.
+    fn own_has(&self, needed: Permission) -> bool {
+        let Some(held) = &self.own else { return true };
+        held.may.is_empty() || needed == Permission::View || held.may.contains(&needed)
     }
 
     /// Whether it has this for anything.
     pub(crate) fn has(&self, needed: Permission) -> Result<(), Problem> {
         let word = needed.as_str();
         let role = needed.role();
+        if !self.own_has(needed) {
+            let detail = format!("the token may not {word}; take one that may, or sign in");
+            return Err(Problem::forbidden(detail));
+        }
         if !self.key_has(needed) {
             let detail = format!(
                 "key {} has the role {}; this needs {word}, which the role {role} has",

@@ -37,6 +37,7 @@ fn service(app: Arc<App>) -> Router {
     let calls = Router::new()
         .merge(keyed)
         .merge(operating)
+        .merge(routes::sign_in_calls().router)
         .merge(routes::attempt_calls().router)
         .merge(s4::calls().router)
         .layer(middleware::from_fn_with_state(Arc::clone(&app), layers::bounded))

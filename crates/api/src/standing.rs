@@ -11,10 +11,9 @@ use futures_util::{Stream, StreamExt};
 
 use crate::Problem;
 use crate::app::App;
-use crate::auth::Credentials;
+use crate::auth::{Credentials, Proof};
 use crate::object::Object;
 use crate::rights::Caller;
-use crate::secret::hash_of;
 use crate::turns::Turn;
 use tidemill_model::Permission;
 
@@ -27,8 +26,7 @@ const LOOK: Duration = Duration::from_millis(200);
 #[derive(Clone)]
 pub(crate) struct Standing {
     app: Arc<App>,
-    /// Of the secret.
-    hash: Arc<str>,
+    proof: Option<Proof>,
     caller: Caller,
     looked_at: Instant,
     good_at: Instant,
@@ -36,10 +34,10 @@ pub(crate) struct Standing {
 
 impl Standing {
     /// Of a caller that has just been found good.
-    pub(crate) fn new(app: &Arc<App>, shown: Option<Credentials>, caller: &Caller) -> Self {
+    pub(crate) fn new(app: &Arc<App>, shown: Option<&Credentials>, caller: &Caller) -> Self {
         let now = Instant::now();
-        let hash = shown.map_or_else(Arc::default, |shown| hash_of(&shown.secret).into());
-        Self { app: Arc::clone(app), hash, caller: caller.clone(), looked_at: now, good_at: now }
+        let proof = shown.map(Credentials::proof);
+        Self { app: Arc::clone(app), proof, caller: caller.clone(), looked_at: now, good_at: now }
     }
 
     /// Who calls, with the rights of now.
@@ -56,7 +54,8 @@ impl Standing {
             return Ok(false);
         }
         self.looked_at = Instant::now();
-        match self.app.caller_of(self.caller.app(), &self.hash, self.caller.user()).await {
+        let Some(proof) = &self.proof else { return Err(Problem::unauthorized()) };
+        match self.app.caller_of(proof, self.caller.user()).await {
             Ok(caller) => {
                 self.caller = caller;
                 self.good_at = self.looked_at;
@@ -76,7 +75,7 @@ impl Standing {
             loop {
                 tokio::time::sleep(LOOK).await;
                 if let Err(problem) = standing.look().await {
-                    let app = standing.caller.app();
+                    let app = standing.caller.holder();
                     tracing::info!(%app, "an answer to key {app} is ended: {}", problem.detail);
                     return problem;
                 }

@@ -98,6 +98,8 @@ invariants! {
     OwnerIsInTheDirectory => "owner_is_in_the_directory",
     /// After each record people are of departments that are there; rotas and successors name people who are there, and who are enabled or followed by somebody who is; whoever is disabled while owning jobs has a successor; no department has the name of a person; and none is deleted who is the owner of a job.
     DirectoryNamesNobodyWhoIsNotThere => "directory_names_nobody_who_is_not_there",
+    /// Sessions, tokens, invitations and passwords are of people who are in the directory and enabled, but the first start's invitation; the record that disables or removes a person ends what they have. Each credential has an id of its own, a time that ends, and ends once, and only what has not ended is said to be used.
+    CredentialsAreOfWhoMaySignIn => "credentials_are_of_who_may_sign_in",
 
     /// Every batch or job of an operation on many has one outcome, and the last one ends it.
     BulkItemsDecidedOnce => "bulk_items_decided_once",

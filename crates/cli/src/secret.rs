@@ -27,7 +27,7 @@ const MAX_TYPED_BYTES: u64 = 64 << 10;
 pub(crate) fn ask(prompt: &str) -> Done<String> {
     let input = io::stdin();
     let mut line = String::new();
-    let cannot = |error: io::Error| Failure::caused("cannot read the key from standard input", &error);
+    let cannot = |error: io::Error| Failure::caused("cannot read what is secret from standard input", &error);
     if input.is_terminal() {
         // Written without a line end, so it is not a remark.
         let _ = write!(io::stderr(), "{prompt}: ").and_then(|()| io::stderr().flush());
@@ -39,10 +39,15 @@ pub(crate) fn ask(prompt: &str) -> Done<String> {
     }
     let secret = line.trim().to_owned();
     if secret.is_empty() {
-        return Err(Failure::bad_input("no key was given")
-            .hint("type it where it is asked for, or pipe it in: `tidemill login --server URL < FILE`"));
+        return Err(Failure::bad_input(format!("nothing was given for: {prompt}"))
+            .hint("type it where it is asked for, or pipe it in, one line for each question"));
     }
     Ok(secret)
+}
+
+/// Whether a person types what is asked for.
+pub(crate) fn is_typed() -> bool {
+    io::stdin().is_terminal()
 }
 
 /// A terminal that does not show what is typed, until this is dropped.

@@ -58,6 +58,11 @@ impl Server {
         Ok(Self { client, from: server_from })
     }
 
+    /// Does this with the client.
+    pub(crate) fn with<T>(&self, ask: impl FnOnce(&Client) -> Result<T, Error>) -> Done<T> {
+        ask(&self.client).map_err(|error| self.failure(error, Kind::Write))
+    }
+
     /// Reads one answer.
     ///
     /// # Errors
@@ -107,6 +112,11 @@ impl Server {
             call = call.idempotency_key(request);
         }
         self.shown(call.send().map_err(|error| self.failure(error, Kind::Write))?)
+    }
+
+    /// Requests something whose answer has a secret, which no repeat tells again.
+    pub(crate) fn post_unnamed(&self, path: &str) -> Done<Value> {
+        self.with(|client| client.post(path).unnamed().send())
     }
 
     /// The answer to a write, once lists show it.

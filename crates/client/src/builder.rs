@@ -76,7 +76,7 @@ impl Builder {
             .user_agent(concat!("tidemill/", env!("CARGO_PKG_VERSION")))
             .build()
             .map_err(|error| Error::Build { source: error.into() })?;
-        Ok(Client { http, server, key, key_prefix })
+        Ok(Client { http, server, key, session: None, key_prefix })
     }
 }
 

@@ -4,7 +4,7 @@ use std::io::{BufReader, Read as _};
 use std::time::Duration;
 
 use reqwest::blocking::{RequestBuilder, Response};
-use reqwest::header::{CONTENT_TYPE, ETAG, RETRY_AFTER};
+use reqwest::header::{CONTENT_TYPE, COOKIE, ETAG, RETRY_AFTER, SET_COOKIE};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -41,6 +41,7 @@ pub struct Call<'a> {
     query: Vec<(String, String)>,
     body: Option<Result<Vec<u8>, serde_json::Error>>,
     idempotency_key: Option<String>,
+    is_named: bool,
     timeout: Option<Duration>,
     headers: Vec<(&'static str, String)>,
 }
@@ -54,6 +55,8 @@ pub struct Answer {
     pub body: Value,
     /// What names the version of a definition, where the answer has one; see [`Call::if_match`].
     pub etag: Option<String>,
+    /// The pair of the cookie that it sets.
+    pub(crate) cookie: Option<String>,
 }
 
 /// Items of a list.
@@ -75,6 +78,7 @@ impl<'a> Call<'a> {
             query: Vec::new(),
             body: None,
             idempotency_key: None,
+            is_named: method != Method::Get,
             timeout: None,
             headers: Vec::new(),
         }
@@ -109,6 +113,12 @@ impl<'a> Call<'a> {
     /// Names the write: the server does a request of this name once. Without a name the client draws one.
     pub fn idempotency_key(mut self, key: impl Into<String>) -> Self {
         self.idempotency_key = Some(key.into());
+        self
+    }
+
+    /// A write that has no name: its answer has a secret, which nobody keeps for a repeat.
+    pub fn unnamed(mut self) -> Self {
+        self.is_named = false;
         self
     }
 
@@ -214,7 +224,7 @@ impl<'a> Call<'a> {
 
     /// The request. A write gets a name, where it has none.
     fn request(&mut self) -> Result<RequestBuilder, Error> {
-        let Client { http, server, key, key_prefix } = self.client;
+        let Client { http, server, key, session, key_prefix } = self.client;
         let url = format!("{server}{}", self.path);
         let mut request = match self.method {
             Method::Get => http.get(url),
@@ -225,6 +235,9 @@ impl<'a> Call<'a> {
         if let Some(key) = key {
             request = request.bearer_auth(key);
         }
+        if let Some(session) = session {
+            request = request.header(COOKIE, &session.cookie).header("X-CSRF-Token", &session.csrf);
+        }
         if !self.query.is_empty() {
             request = request.query(&self.query);
         }
@@ -234,7 +247,7 @@ impl<'a> Call<'a> {
         if let Some(timeout) = self.timeout {
             request = request.timeout(timeout);
         }
-        if self.method != Method::Get {
+        if self.is_named {
             let drawn = || format!("{key_prefix}-{}", Uuid::now_v7().simple());
             let key = self.idempotency_key.get_or_insert_with(drawn);
             request = request.header("Idempotency-Key", key.as_str());
@@ -254,7 +267,7 @@ impl Answer {
     }
 
     /// The body of an answer that is no refusal.
-    fn judged(self, client: &Client, idempotency_key: Option<String>) -> Result<Value, Error> {
+    pub(crate) fn judged(self, client: &Client, idempotency_key: Option<String>) -> Result<Value, Error> {
         let Self { status, body, .. } = self;
         if status < 400 {
             return Ok(body);
@@ -270,6 +283,8 @@ impl Answer {
 fn read(response: &mut Response, idempotency_key: Option<&String>) -> Result<Answer, Error> {
     let status = response.status();
     let etag = response.headers().get(ETAG).and_then(|tag| tag.to_str().ok()).map(str::to_owned);
+    let cookie = response.headers().get(SET_COOKIE).and_then(|line| line.to_str().ok());
+    let cookie = cookie.and_then(|line| line.split(';').next()).map(str::to_owned);
     let mut bytes = Vec::new();
     let taken = response.take(MAX_ANSWER_BYTES + 1).read_to_end(&mut bytes);
     let taken = taken.map_err(|source| Error::Read { idempotency_key: idempotency_key.cloned(), source })?;
@@ -285,7 +300,7 @@ fn read(response: &mut Response, idempotency_key: Option<&String>) -> Result<Ans
         }
         Err(source) => return Err(Error::NotJson { source }),
     };
-    Ok(Answer { status: status.as_u16(), body, etag })
+    Ok(Answer { status: status.as_u16(), body, etag, cookie })
 }
 
 impl std::fmt::Debug for Call<'_> {

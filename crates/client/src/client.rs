@@ -10,6 +10,7 @@ use crate::builder::Builder;
 use crate::call::{Call, Method};
 use crate::error::Error;
 use crate::feed::{Begin, Feed};
+use crate::sign_in::Session;
 
 /// A server and the right to speak to it. Copies share their connections.
 #[derive(Clone)]
@@ -18,6 +19,8 @@ pub struct Client {
     /// Without a slash at the end.
     pub(crate) server: String,
     pub(crate) key: Option<String>,
+    /// Of who is signed in.
+    pub(crate) session: Option<Session>,
     /// Begins the idempotency keys that are drawn.
     pub(crate) key_prefix: String,
 }

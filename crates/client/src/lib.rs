@@ -47,6 +47,7 @@ mod jobs;
 mod logs;
 mod problem;
 mod pull;
+mod sign_in;
 mod sse;
 
 pub use batches::Batch;
@@ -59,5 +60,6 @@ pub use jobs::{Applied, ApplyOptions, Change, Job, Run, RunRequest};
 pub use logs::{Following, LogEvent, LogPart, LogTail};
 pub use problem::{BadField, Problem};
 pub use pull::{Grant, Pulled};
+pub use sign_in::Token;
 pub use sse::Message;
 pub use tidemill_model::BatchState;

@@ -8,6 +8,7 @@ use tidemill_model::{
     JobId, Permission, Role, ShardId, Timestamp, UserName,
 };
 
+use crate::credentials::Credentials;
 use crate::directory::Directory;
 use crate::user_groups::{Homed, UserGroups};
 
@@ -85,6 +86,7 @@ pub struct Facts {
     jobs: HashMap<JobId, Job>,
     user_groups: UserGroups,
     directory: Arc<Directory>,
+    credentials: Credentials,
 }
 
 impl Facts {
@@ -100,6 +102,7 @@ impl Facts {
             Event::Job(event) => self.apply_job(event),
             // Whoever holds the directory as it was keeps that.
             Event::Directory(event) => Arc::make_mut(&mut self.directory).apply(event),
+            Event::Credential(event) => self.credentials.apply(now, event),
             Event::Access(_)
             | Event::Deletion(_)
             | Event::Apply(_)
@@ -211,6 +214,12 @@ impl Facts {
     #[must_use]
     pub fn home(&self, user: &UserName) -> Homed {
         self.user_groups.of(user)
+    }
+
+    /// What people sign in with.
+    #[must_use]
+    pub fn credentials(&self) -> &Credentials {
+        &self.credentials
     }
 
     /// People and departments. It stays as it is, whatever is recorded later.

@@ -4,8 +4,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockRead
 use std::time::{Duration, Instant};
 
 use tidemill_journal::Read;
-use tidemill_model::{GroupId, JobId, ShardId, UserName};
+use tidemill_model::{CredentialId, GroupId, JobId, PersonName, ShardId, UserName};
 
+use crate::credentials::Held;
 use crate::directory::Directory;
 use crate::facts::{Facts, Group, Job, Key};
 use crate::user_groups::Homed;
@@ -97,6 +98,24 @@ impl Known {
     #[must_use]
     pub fn directory(&self) -> Arc<Directory> {
         Arc::clone(self.facts().directory())
+    }
+
+    /// A credential that has not ended.
+    #[must_use]
+    pub fn credential(&self, id: &CredentialId) -> Option<Arc<Held>> {
+        self.facts().credentials().get(id).cloned()
+    }
+
+    /// Credentials of a person that have not ended, by id.
+    #[must_use]
+    pub fn credentials_of(&self, person: &PersonName) -> Vec<Arc<Held>> {
+        self.facts().credentials().of(person).cloned().collect()
+    }
+
+    /// The hash of a person's password.
+    #[must_use]
+    pub fn password(&self, person: &PersonName) -> Option<Arc<str>> {
+        self.facts().credentials().password(person).cloned()
     }
 
     /// How far it is.

@@ -1,5 +1,5 @@
 //! What those who answer people have to know of the catalogue at once: application keys, groups, where jobs and users of pull
-//! tasks are, people and departments. Held in memory, and followed from the catalogue's journal, so that none of it is asked
+//! tasks are, people and departments, and what people sign in with. Held in memory, and followed from the catalogue's journal, so that none of it is asked
 //! from the read tables (API-5, OPS-4).
 //!
 //! ```text
@@ -23,6 +23,7 @@
 //! - [`Plan`]: what has to change so that people and departments are what a file says.
 //! - [`follow`]: the thread that keeps it.
 
+mod credentials;
 mod directory;
 mod facts;
 mod follow;
@@ -30,6 +31,7 @@ mod known;
 mod plan;
 mod user_groups;
 
+pub use credentials::{Credentials, Held};
 pub use directory::{Directory, Owner};
 pub use facts::{Facts, Group, Job, Key};
 pub use follow::follow;

@@ -196,6 +196,7 @@ fn work(partition: &Partition, shard: ShardId, event: &Event) -> Vec<Effect> {
         Event::Worker(event) => return work_of_worker(partition, group, event),
         Event::Catalogue(_)
         | Event::Directory(_)
+        | Event::Credential(_)
         | Event::Access(_)
         | Event::Replication(_)
         | Event::Job(_)

@@ -179,6 +179,14 @@ pub const BUSINESS_NAME_CHARS: usize = 200;
 pub const GRANTS: usize = 64;
 /// Departments of one person.
 pub const PERSON_DEPARTMENTS: usize = 16;
+/// Of the id of what a person signs in with.
+pub const CREDENTIAL_ID_PATTERN: &str = "^[a-z0-9]{16}$";
+/// The id of what a person signs in with, characters.
+pub const CREDENTIAL_ID_CHARS: usize = 16;
+/// What a person calls a token, characters.
+pub const CREDENTIAL_TITLE_CHARS: usize = 100;
+/// Uses of credentials in one report.
+pub const CREDENTIAL_USES: usize = 100;
 /// Days of a turn of a rota.
 pub const ROTA_DAYS: u16 = 366;
 /// Turns of a rota.

@@ -4,6 +4,7 @@
 
 mod batch;
 mod catalogue;
+mod credential;
 mod job;
 mod level;
 mod sealed;
@@ -18,6 +19,7 @@ use tidemill_derive::{Levelled, Word, vocabulary};
 
 pub use self::batch::{BatchCommand, Submission};
 pub use self::catalogue::CatalogueCommand;
+pub use self::credential::CredentialCommand;
 pub use self::job::{Deletion, JobCommand};
 pub use self::level::LevelCommand;
 pub use self::sealed::{SEAL_BYTES, seal_parts, sealed_value};
@@ -105,6 +107,8 @@ commands! {
     Catalogue(CatalogueCommand),
     /// People and departments. To the catalogue.
     Directory(DirectoryCommand),
+    /// What people sign in with. To the catalogue.
+    Credential(CredentialCommand),
     /// What the audit list is to have of calls. To the catalogue.
     Access(AccessCommand),
     /// Definitions of jobs. To the catalogue.

@@ -8,6 +8,7 @@ mod apply;
 mod attempt;
 mod batch;
 mod catalogue;
+mod credential;
 mod deletion;
 mod directory;
 mod final_command;
@@ -29,6 +30,7 @@ pub use self::apply::ApplyEvent;
 pub use self::attempt::AttemptEvent;
 pub use self::batch::BatchEvent;
 pub use self::catalogue::CatalogueEvent;
+pub use self::credential::CredentialEvent;
 pub use self::deletion::DeletionEvent;
 pub use self::directory::{AccessEvent, DirectoryEvent};
 pub use self::final_command::FinalCommandEvent;
@@ -93,6 +95,8 @@ events! {
     Catalogue(CatalogueEvent),
     /// People and departments.
     Directory(DirectoryEvent),
+    /// What people sign in with.
+    Credential(CredentialEvent),
     /// Calls that were refused.
     Access(AccessEvent),
     /// Definitions of jobs.

@@ -34,7 +34,7 @@ impl Level {
     pub const OUTPUT_LOOKS: Level = Level(3);
     /// Since it, workers seal what they report, and interfaces the codes of programs.
     pub const SEALED_REPORTS: Level = Level(3);
-    /// Since it, the catalogue has a directory of people, and refused calls are on record.
+    /// Since it, the catalogue has a directory of people and what they sign in with, and refused calls are on record.
     pub const DIRECTORY: Level = Level(4);
     /// Far above any level that there will be.
     pub const MAX: Level = Level(1_000);

@@ -11,6 +11,7 @@ mod bulk;
 mod calendar;
 mod causes;
 mod command;
+mod credential;
 mod definition;
 mod directory;
 mod envelope;
@@ -54,11 +55,12 @@ pub use bulk::{BulkAction, BulkOutcome, MAX_BULK_ITEMS};
 pub use calendar::{Calendar, CalendarSpec, Weekday};
 pub use causes::causes;
 pub use command::{
-    AccessCommand, Actor, BatchCommand, BulkCommand, CatalogueCommand, Command, CommandRecord, Deletion,
-    DirectoryCommand, Heartbeat, JobCommand, Leaving, LevelCommand, ObservationCommand, Registration,
-    RerunCommand, Role, SEAL_BYTES, ShardCommand, ShardMessage, StartRequest, Submission, TaskCommand,
-    UnfinishedJob, WorkerCommand, seal_parts, sealed_value,
+    AccessCommand, Actor, BatchCommand, BulkCommand, CatalogueCommand, Command, CommandRecord,
+    CredentialCommand, Deletion, DirectoryCommand, Heartbeat, JobCommand, Leaving, LevelCommand,
+    ObservationCommand, Registration, RerunCommand, Role, SEAL_BYTES, ShardCommand, ShardMessage,
+    StartRequest, Submission, TaskCommand, UnfinishedJob, WorkerCommand, seal_parts, sealed_value,
 };
+pub use credential::{Credential, CredentialEnd, CredentialKind, CredentialUse, CredentialsToEnd};
 pub use definition::{
     GroupSettings, JobDefinition, Mapping, MissedRuns, OnParentFailure, OnSilence, Parent, Period, Priority,
     Program, RunIf, ScheduleRule, ScheduleSpec,
@@ -70,10 +72,10 @@ pub use envelope::{
     Answer, Cause, Envelope, EnvelopeJson, JobChange, JobChangeKind, Outcome, Recorded, Resume, Source,
 };
 pub use event::{
-    AccessEvent, AlarmEvent, ApplyEvent, AttemptEvent, BatchEvent, BulkEvent, CatalogueEvent, DeletionEvent,
-    DirectoryEvent, Event, FinalCommandEvent, JobEvent, LevelEvent, ObservationEvent, PartitionEvent,
-    PermitEvent, ReplicationEvent, RerunEvent, ScheduleEvent, SubscriptionEvent, TaskEvent, TransferEvent,
-    WorkerEvent,
+    AccessEvent, AlarmEvent, ApplyEvent, AttemptEvent, BatchEvent, BulkEvent, CatalogueEvent,
+    CredentialEvent, DeletionEvent, DirectoryEvent, Event, FinalCommandEvent, JobEvent, LevelEvent,
+    ObservationEvent, PartitionEvent, PermitEvent, ReplicationEvent, RerunEvent, ScheduleEvent,
+    SubscriptionEvent, TaskEvent, TransferEvent, WorkerEvent,
 };
 pub use event_kind::{Audience, EventKind, Internal};
 pub use execution::{AllowedAccounts, Backoff, Ending, ExitCodes, Factor, FinalResult, SuccessCheck};
@@ -110,8 +112,8 @@ pub use logs::{
 };
 pub use moved::{MovedJob, MovedRuns};
 pub use name::{
-    Account, CalendarName, DepartmentName, ExternalWorkId, GroupName, JobName, JobType, NameError,
-    PersonName, PoolName, TemplateName, UserName, WorkerLabel,
+    Account, CalendarName, CredentialId, DepartmentName, ExternalWorkId, GroupName, JobName, JobType,
+    NameError, PersonName, PoolName, TemplateName, UserName, WorkerLabel,
 };
 pub use output::{
     MAX_OUTPUT_ANSWERS, MAX_WANTED_OUTPUTS, OUTPUT_WITHIN_MS, OutputAnswer, OutputFound, WantedOutput,

@@ -137,6 +137,19 @@ names! {
     ExternalWorkId, "id of external work", bounds::EXTERNAL_WORK_ID_CHARS;
 }
 
+const CREDENTIAL_SIGNS: &str = "16 letters and digits, a to z and 0 to 9";
+
+fn is_credential_id(text: &str) -> bool {
+    text.len() == bounds::CREDENTIAL_ID_CHARS
+        && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
+}
+
+names! {
+    is_credential_id, CREDENTIAL_SIGNS, bounds::CREDENTIAL_ID_PATTERN:
+    /// The id of what a person signs in with.
+    CredentialId, "id of a credential", bounds::CREDENTIAL_ID_CHARS;
+}
+
 impl JobType {
     /// The types that every worker knows how to run, where its host has their programs, and `anchor`.
     pub const BUILT_IN: &[&str] =

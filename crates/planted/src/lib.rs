@@ -128,6 +128,8 @@ bugs! {
     OwnerNotLookedUp = "owner_not_looked_up",
     /// A person goes though jobs, rotas or other people name them.
     DirectoryForgetsWhoIsNamed = "directory_forgets_who_is_named",
+    /// A person is disabled or removed, and what they sign in with stays good.
+    WhoLeavesStaysSignedIn = "who_leaves_stays_signed_in",
     /// The level is raised as soon as one process reads it.
     LevelRaisedEarly = "level_raised_early",
     /// What a level brings is written before that level stands in the partition.

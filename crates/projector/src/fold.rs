@@ -259,6 +259,7 @@ impl Caches {
             | Event::Apply(_)
             | Event::Level(_)
             | Event::Access(_)
+            | Event::Credential(_)
             | Event::Permit(_) => {}
         }
     }
@@ -301,6 +302,7 @@ impl Caches {
             | Event::Apply(_)
             | Event::Level(_)
             | Event::Access(_)
+            | Event::Credential(_)
             | Event::Permit(_) => {}
         }
     }

@@ -153,6 +153,7 @@ impl Known {
         match event {
             Event::Catalogue(event) => self.catalogue_event(event),
             Event::Directory(event) => self.directory.event(event),
+            Event::Credential(event) => self.directory.credential_event(event),
             Event::Job(event) => self.job_event(shard, event),
             Event::Batch(event) => self.batch_event(event),
             Event::Attempt(

@@ -201,7 +201,7 @@ impl Tail {
     async fn look(&mut self) -> Option<()> {
         let may = self.standing.still_reads_logs(&mut self.object).await;
         may.inspect_err(|problem| {
-            let app = self.standing.caller().app();
+            let app = self.standing.caller().holder();
             tracing::info!(%app, "a tail of key {app} ends: {}", problem.detail);
         })
         .ok()

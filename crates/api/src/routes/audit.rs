@@ -87,7 +87,7 @@ pub(super) async fn export(
 ) -> Result<Response, Problem> {
     let filter = filter(&params, standing.caller())?;
     let after = params.get(AFTER)?.map(|text| place("after", &text)).transpose()?;
-    let open = app.streams.take(standing.caller().app()).await?;
+    let open = app.streams.take(standing.caller().holder()).await?;
     let mut export = Export { app, standing, filter, after, _open: open };
     // What is wrong before the first line is told as what it is.
     let first = export.part().await?;

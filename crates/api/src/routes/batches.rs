@@ -181,7 +181,7 @@ pub(super) async fn why(by: Reader, Path(text): Path<String>, params: Params) ->
     let batch: BatchId = id("batch", &text)?;
     let (shard, _) = shard_of_batch(&by.app, &by.caller, batch, Permission::View).await?;
     let mut why = match params.get(AS_OF)? {
-        Some(as_of) => why_then(&by.app, by.caller.app(), batch, shard, &as_of).await?,
+        Some(as_of) => why_then(&by.app, by.caller.holder(), batch, shard, &as_of).await?,
         None => why_now(&by, batch, shard).await?,
     };
     if let Some(blocked) = why.blocked.as_mut().filter(|_| !by.caller.is_of_site()) {

@@ -80,8 +80,8 @@ pub(super) async fn stream(
         keys: caller.manages_keys(),
     };
     let left = params.get(EVENTS)?.unwrap_or(u64::MAX);
-    let open = app.streams.take(caller.app()).await?;
-    let (feed, key) = (Arc::clone(&app.deps.feed), Arc::clone(caller.app()));
+    let open = app.streams.take(caller.holder()).await?;
+    let (feed, key) = (Arc::clone(&app.deps.feed), Arc::clone(caller.holder()));
     let opened = tokio::task::spawn_blocking(move || feed.open(&key, from)).await;
     let reader = match opened {
         Ok(opened) => opened.map_err(|error| feed_problem(&error))?,
@@ -251,7 +251,7 @@ impl Stream {
             Ok(shards) => self.wanted.shards = shards,
             Err(problem) if problem.status().is_server_error() => {}
             Err(problem) => {
-                let app = self.standing.caller().app();
+                let app = self.standing.caller().holder();
                 tracing::info!(%app, "an event stream of key {app} ends: {}", problem.detail);
                 return None;
             }
@@ -262,7 +262,7 @@ impl Stream {
 
     /// Reads what there is; where there is nothing, naps for a while that grows.
     async fn read(&mut self) -> Option<()> {
-        let turn = self.app.feed_reads.take(self.standing.caller().app()).await.ok()?;
+        let turn = self.app.feed_reads.take(self.standing.caller().holder()).await.ok()?;
         let mut reader = self.reader.take()?;
         let wait = if reader.get().is_skipping() { SKIPPING } else { Duration::ZERO };
         let read = move || (reader.get().poll(AT_ONCE, wait), reader);

@@ -52,7 +52,7 @@ pub(super) async fn tail(
         Some(id) => within(id, attempts)?,
         None => begin(attempts, attempt, from_end),
     };
-    let open = app.streams.take(standing.caller().app()).await?;
+    let open = app.streams.take(standing.caller().holder()).await?;
     let lost = standing.lost();
     let tail = Tail::begin(app, standing, (batch, object), (from, stream), open).await?;
     let events = unfold(tail, |mut tail| async move {

@@ -196,7 +196,7 @@ pub(crate) async fn download_attempt(
     (attempt, stream): (&AttemptRow, LogStream),
     range: Option<HeaderValue>,
 ) -> Result<Response, Problem> {
-    let open = app.streams.take(standing.caller().app()).await?;
+    let open = app.streams.take(standing.caller().holder()).await?;
     let found = AttemptLog::of(app, attempt).await?.bytes(app, stream, range).await?;
     let (status, said) = (found.status(), found.headers().clone());
     let mut response = if status == StatusCode::RANGE_NOT_SATISFIABLE {

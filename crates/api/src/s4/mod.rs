@@ -109,7 +109,7 @@ pub(crate) fn calls() -> Calls {
 
 /// Who calls, by query parameters or headers.
 async fn caller_by_query(app: &App, params: &Params, headers: &HeaderMap) -> Result<Caller, Problem> {
-    app.authenticate(shown_by_query(params, headers)?, user_of(headers)).await
+    app.authenticate(shown_by_query(params, headers)?.as_ref(), user_of(headers)).await
 }
 
 /// As [`caller_by_query`], for an answer that goes on.
@@ -119,7 +119,7 @@ async fn standing_by_query(
     headers: &HeaderMap,
 ) -> Result<Standing, Problem> {
     let caller = caller_by_query(app, params, headers).await?;
-    Ok(Standing::new(app, shown_by_query(params, headers)?, &caller))
+    Ok(Standing::new(app, shown_by_query(params, headers)?.as_ref(), &caller))
 }
 
 fn shown_by_query(params: &Params, headers: &HeaderMap) -> Result<Option<Credentials>, Problem> {
@@ -129,7 +129,7 @@ fn shown_by_query(params: &Params, headers: &HeaderMap) -> Result<Option<Credent
 
 fn shown(fields: Option<(String, String)>, headers: &HeaderMap) -> Option<Credentials> {
     match fields {
-        Some((app, secret)) => Some(Credentials { app, secret }),
+        Some((app, secret)) => Some(Credentials::Key { app, secret }),
         None => Credentials::from_headers(headers),
     }
 }
@@ -140,7 +140,7 @@ async fn body_of(app: &Arc<App>, mut request: Request) -> Result<Value, Problem>
     let shown = request.extensions().get::<Shown>().cloned();
     let headers = request.headers();
     if let Some(shown) = Credentials::from_headers(headers) {
-        let caller = app.authenticate(Some(shown), user_of(headers)).await?;
+        let caller = app.authenticate(Some(&shown), user_of(headers)).await?;
         request.extensions_mut().insert(caller);
     }
     let Body(body) = Body::from_request(request, app).await?;
@@ -160,7 +160,7 @@ async fn caller_by_body(app: &App, body: &mut Value, headers: &HeaderMap) -> Res
         let (name, key) = (text(body.remove("app_name")), text(body.remove("app_key")));
         name.zip(key)
     });
-    let caller = app.authenticate(shown(fields, headers), user_of(headers)).await?;
+    let caller = app.authenticate(shown(fields, headers).as_ref(), user_of(headers)).await?;
     Ok(caller.asking(Asks::new([body.to_string().as_bytes()])))
 }
 

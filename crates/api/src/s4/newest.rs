@@ -109,7 +109,7 @@ pub(super) async fn place(app: &App, caller: &Caller, job: JobId) -> Result<JobP
     if !is_missing(&found) || job.shard() != ShardId::CATALOGUE {
         return found;
     }
-    let Some(position) = app.remembered(caller.app()) else { return found };
+    let Some(position) = app.remembered(caller.holder()) else { return found };
     let timeout = app.config.at_least_timeout();
     if app.deps.freshness.wait(position.partition, position.offset, timeout).await {
         return job_place(app, job).await;

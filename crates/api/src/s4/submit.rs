@@ -134,7 +134,7 @@ async fn accept(app: &App, headers: &HeaderMap, mut body: Value) -> Result<JobId
     let done = write.send(shard, command).await?;
     let Answer::Submitted { job, .. } = done.answer else { return Err(done.unexpected()) };
     if job.shard() == ShardId::CATALOGUE {
-        app.remember(caller.app(), done.position);
+        app.remember(caller.holder(), done.position);
     }
     Ok(job)
 }

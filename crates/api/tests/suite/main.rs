@@ -26,6 +26,7 @@ mod pull;
 mod reads;
 mod rights;
 mod rows;
+mod sign_in;
 mod stopping;
 #[allow(dead_code, reason = "the journal's own tests use the rest")]
 #[path = "../../../journal/tests/suite/support/mod.rs"]

@@ -16,6 +16,7 @@ impl Shard {
         if self.id == ShardId::CATALOGUE {
             self.applies.event(at, event);
             self.bulks.event(at, event);
+            self.credentials.event(at, event);
             self.directory.event(at, event);
             self.levels.event(at, event);
             self.removals.event(at, event);
@@ -49,6 +50,7 @@ impl Shard {
             Event::Task(of) => self.pull_event(at, of),
             Event::Rerun(_) | Event::Partition(_) => {}
             Event::Directory(_)
+            | Event::Credential(_)
             | Event::Access(_)
             | Event::Deletion(_)
             | Event::Apply(_)

@@ -11,6 +11,7 @@ mod applies;
 mod batch;
 mod blocked;
 mod bulks;
+mod credentials;
 mod days;
 mod dependencies;
 mod directory;
@@ -52,6 +53,7 @@ use tidemill_model::{BatchId, BatchResult, GroupSettings, JobId, ShardId, Timest
 use self::applies::Applies;
 use self::batch::Batch;
 use self::bulks::Bulks;
+use self::credentials::Credentials;
 use self::days::Calendars;
 use self::directory::Directory;
 use self::elsewhere::Elsewhere;
@@ -111,6 +113,7 @@ pub(crate) struct Shard {
     unsettled: Vec<BatchId>,
     applies: Applies,
     bulks: Bulks,
+    credentials: Credentials,
     directory: Directory,
     levels: Levels,
     pools: Pools,

@@ -8,6 +8,7 @@ mod bulks;
 mod cases;
 mod commands;
 mod corpus;
+mod credentials;
 mod dependencies;
 mod directory;
 mod external_dependencies;

@@ -71,6 +71,28 @@ pub(crate) enum PersonCommand {
         /// The name
         name: String,
     },
+    /// Make an invitation, by which the person chooses a password; whoever has the code can
+    Invite {
+        /// The name
+        #[arg(required_unless_present = "first")]
+        name: Option<String>,
+        /// Invite whoever becomes the first super-administrator, where nobody can sign in yet
+        #[arg(long, conflicts_with = "name")]
+        first: bool,
+    },
+    /// List the sessions, tokens and invitations of a person
+    Credentials {
+        /// The name
+        name: String,
+    },
+    /// End all that a person signs in with, the password too; or one session, token or invitation
+    SignOut {
+        /// The name
+        name: String,
+        /// Only this one
+        #[arg(long, value_name = "ID")]
+        credential: Option<String>,
+    },
     /// Delete a person who owns no job, is on call nowhere and succeeds nobody
     Delete {
         /// The name

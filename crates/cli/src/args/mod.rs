@@ -11,6 +11,7 @@ mod job;
 mod named;
 mod pull;
 mod rerun;
+mod sign_in;
 mod site;
 
 pub(crate) use attempt::{AttemptCommand, AttemptLsArgs, ReportArgs};
@@ -31,6 +32,7 @@ pub(crate) use pull::{
     TaskKind,
 };
 pub(crate) use rerun::{ColdStartArgs, HowArgs, PlanArgs, RerunCommand, SpanArgs};
+pub(crate) use sign_in::{LoginArgs, PasswordArgs, TokenCommand};
 pub use site::PartitionCommand;
 pub(crate) use site::{
     DeadLetterCommand, EventsArgs, EventsCommand, FreezeCommand, GroupCommand, KeyCommand, LevelCommand,
@@ -153,8 +155,16 @@ pub(crate) enum Command {
     OnCall(OnCallArgs),
     /// Keep a server and a key as a context: the key is read from the terminal, or from standard input
     ///
-    /// It is tried first. The context is named by --context [default: default], and is the current one from then on.
-    Login,
+    /// It is tried first. The context is named by --context [default: default], and is the current one from then on. With --person
+    /// the person's password is read, and a token of the person is made and kept.
+    Login(LoginArgs),
+    /// Forget the key of the current context, or of --context; a token ends, too
+    Logout,
+    /// Change the password of a person, who knows the present one
+    Password(PasswordArgs),
+    /// List, make and end tokens, with which programs call as a person
+    #[command(subcommand, visible_alias = "tokens")]
+    Token(TokenCommand),
     /// Keep servers with their keys under names, and say which one is current
     ///
     /// They stand in contexts.yaml below $XDG_CONFIG_HOME/tidemill or ~/.config/tidemill, or in the file of TIDEMILL_CONTEXTS,

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::args::{ContextCommand, ContextSetArgs, Global};
+use super::sign_in;
+use crate::args::{ContextCommand, ContextSetArgs, Global, LoginArgs};
 use crate::contexts::{Context, Contexts, check_key};
 use crate::exit::Exit;
 use crate::failure::{Done, Failure};
@@ -91,7 +92,7 @@ fn set(global: &Global, contexts: &mut Contexts, args: &ContextSetArgs) -> Done<
 }
 
 /// Reads a key, tries it, and keeps it.
-pub(super) fn login(host: &dyn Host, global: &Global) -> Done<Exit> {
+pub(super) fn login(host: &dyn Host, global: &Global, args: &LoginArgs) -> Done<Exit> {
     no_key_given(global)?;
     let mut contexts = Contexts::read()?;
     let current = contexts.current().filter(|_| global.server.is_none());
@@ -108,12 +109,16 @@ pub(super) fn login(host: &dyn Host, global: &Global) -> Done<Exit> {
         )));
     }
     let ca_file = global.ca_file.clone().or_else(|| before.and_then(|before| before.ca_file.clone()));
-    let key = checked(secret::ask(&format!("Key for {server}"))?)?;
     let settings = host.settings(global)?;
-    let target =
-        Target { server: server.clone(), server_from: "--server", key: Some(key.clone()), ca_file: None };
-    let target = target.trusting(ca_file.as_deref().or(settings.ca_file.as_deref()));
-    let rights = Server::new(target)?.get("/api/me/rights", &[])?;
+    let server_with = |key: Option<String>| {
+        let target = Target { server: server.clone(), server_from: "--server", key, ca_file: None };
+        Server::new(target.trusting(ca_file.as_deref().or(settings.ca_file.as_deref())))
+    };
+    let key = match &args.person {
+        Some(person) => sign_in::token_of(&server_with(None)?, person, args)?.token,
+        None => checked(secret::ask(&format!("Key for {server}"))?)?,
+    };
+    let rights = server_with(Some(key.clone()))?.get("/api/me/rights", &[])?;
     contexts.put(&name, Context { server: server.clone(), key: Some(key), ca_file: absolute(ca_file)? })?;
     contexts.make_current(&name)?;
     contexts.write()?;

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use tidemill_client::segment;
 use tidemill_model::DirectoryFile;
 
-use super::{Session, write};
+use super::{Session, sign_in, write};
 use crate::args::{DepartmentCommand, DirectoryCommand, DirectoryFileArgs, OnCallArgs, PersonCommand, word};
 use crate::exit::Exit;
 use crate::failure::Done;
@@ -95,10 +95,48 @@ pub(super) fn person(session: &Session<'_>, command: PersonCommand) -> Done<Exit
             let path = format!("{}/enable", path_of("people", &name));
             write::post(session, &path, None, format!("{name} is enabled."))
         }
+        PersonCommand::Invite { name, .. } => invite(session, name.as_deref()),
+        PersonCommand::Credentials { name } => {
+            let path = format!("{}/credentials", path_of("people", &name));
+            let answer = session.server.get(&path, &[])?;
+            session.show_list(&answer, sign_in::CREDENTIALS, sign_in::NO_CREDENTIALS)
+        }
+        PersonCommand::SignOut { name, credential } => {
+            let path = format!("{}/credentials", path_of("people", &name));
+            match credential {
+                Some(id) => {
+                    write::delete(session, &format!("{path}/{}", segment(&id)), format!("{id} has ended."))
+                }
+                None => {
+                    let done = format!(
+                        "{name} is signed out everywhere, and has no password and no token any more."
+                    );
+                    write::delete(session, &path, done)
+                }
+            }
+        }
         PersonCommand::Delete { name } => {
             write::delete(session, &path_of("people", &name), format!("{name} is deleted."))
         }
     }
+}
+
+/// Nobody named: whoever becomes the first super-administrator.
+fn invite(session: &Session<'_>, name: Option<&str>) -> Done<Exit> {
+    let path = match name {
+        Some(name) => format!("{}/invite", path_of("people", name)),
+        None => "/api/sign-in/first-invitation".to_owned(),
+    };
+    let answer = session.server.post_unnamed(&path)?;
+    Ok(session.show(&answer, |answer| {
+        let [code, until] = ["code", "expires_at"].map(|field| render::one_line(&answer[field]));
+        let whose = name.unwrap_or("the first super-administrator");
+        let name = name.unwrap_or("NAME");
+        format!(
+            "{code}\nWhoever has it chooses the password of {whose}, once and until {until}:\n  tidemill login --person {name} \
+             --invitation\nIt is not shown again."
+        )
+    }))
 }
 
 pub(super) fn department(session: &Session<'_>, command: DepartmentCommand) -> Done<Exit> {

@@ -13,6 +13,7 @@ mod logs;
 mod named;
 mod pull;
 mod rerun;
+mod sign_in;
 mod site;
 mod wait;
 mod why;
@@ -49,7 +50,10 @@ impl Command {
         match command {
             args::Command::Job(JobCommand::Validate { paths }) => job::validate(host, global.output, &paths),
             args::Command::Context(command) => context::run(global, command),
-            args::Command::Login => context::login(host, global),
+            args::Command::Login(args) => context::login(host, global, &args),
+            args::Command::Logout => sign_in::logout(global),
+            args::Command::Password(args) => sign_in::password(host, global, &args),
+            args::Command::Token(command) => sign_in::token(host, global, command),
             args::Command::Attempt(AttemptCommand::Report(args)) => attempt::report(global, args),
             args::Command::Job(command) => job::run(&session()?, command),
             args::Command::Batch(command) => batch::run(&session()?, command),

@@ -376,6 +376,7 @@ fn report(command: &Command) -> Option<Report<'_>> {
         }
         Command::Catalogue(_)
         | Command::Directory(_)
+        | Command::Credential(_)
         | Command::Access(_)
         | Command::Job(_)
         | Command::Rerun(_)

@@ -32,6 +32,7 @@ impl Catalogue {
             Command::Rerun(command) => self.decide_rerun(requester.actor, now, command),
             Command::Level(command) => self.decide_level(requester.actor, command),
             Command::Directory(command) => self.decide_directory(command),
+            Command::Credential(command) => self.decide_credential(requester.actor, now, command).into(),
             Command::Access(command) => access::decide_access(command),
             Command::Shard(ShardCommand::Deliver { from, number, message }) => {
                 self.deliver((*from, *number), message, now).into()

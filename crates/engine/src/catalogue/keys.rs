@@ -16,13 +16,14 @@ use tidemill_model::{
 };
 
 use super::apply_jobs::check_none;
+use super::credentials::SESSION;
 use super::{Catalogue, NAMED_JOBS, check_count, check_limit};
 use crate::decision::{Decision, Ruled};
 
 pub(super) const MAX_KEYS: usize = 10_000;
 /// As the record names who is no application: their names are nobody's key.
-const ROLE_NAMES: [&str; 8] =
-    ["attempt", "first-start", "operator", "owner", "process", "quality", "third-party", "worker"];
+const ROLE_NAMES: [&str; 9] =
+    ["attempt", "first-start", "operator", "owner", "process", "quality", SESSION, "third-party", "worker"];
 
 #[derive(Debug, Clone, PartialEq, Stored)]
 pub(crate) struct Key {
@@ -196,13 +197,15 @@ impl Catalogue {
         if self.keys.is_empty() {
             return Reach::All;
         }
-        let Some((actor, key)) = actor.and_then(|actor| Some((actor, self.keys.get(&*actor.app)?))) else {
-            return Reach::Nothing;
+        let Some(actor) = actor else { return Reach::Nothing };
+        let (key, person) = match (self.keys.get(&*actor.app), self.own_caller(actor)) {
+            (None, None) => return Reach::Nothing,
+            (None, own) => (None, own),
+            (key, _) => (key, actor.user.as_deref().and_then(|name| self.directory.person(name))),
         };
-        let person = actor.user.as_deref().and_then(|name| self.directory.person(name));
         let person = person.filter(|person| person.role < Role::Administrator);
-        let groups = Some(&key.groups).filter(|groups| !groups.is_empty());
-        match (groups, key.department.as_ref(), person) {
+        let groups = key.map(|key| &key.groups).filter(|groups| !groups.is_empty());
+        match (groups, key.and_then(|key| key.department.as_ref()), person) {
             (None, None, None) => Reach::All,
             (groups, department, person) => Reach::Those { groups, department, person },
         }
@@ -328,7 +331,8 @@ impl Catalogue {
         let person = by.user.as_deref().and_then(|name| self.directory.person(name));
         let is_whole = person.is_none_or(|person| person.role == Role::SuperAdministrator);
         let may = |key: &Key| if is_whole { key.may_run_as(account) } else { key.run_as.contains(account) };
-        if self.keys.get(&*by.app).is_some_and(may) {
+        let is_own = is_whole && self.own_caller(by).is_some();
+        if is_own || self.keys.get(&*by.app).is_some_and(may) {
             return Ok(());
         }
         let rule = format!(

@@ -7,6 +7,7 @@ mod apply_jobs;
 mod bulk;
 mod calendars;
 mod check_graph;
+mod credentials;
 mod data;
 mod decide;
 mod defined;
@@ -41,6 +42,7 @@ pub(crate) use self::accept::{check_parameters, check_program, check_values};
 pub(crate) use self::apply_jobs::MAX_DECLARED_TIMES;
 use self::bulk::Bulks;
 use self::calendars::Calendars;
+use self::credentials::Credentials;
 use self::defined::Templates;
 use self::directory::{Directory, Owners};
 use self::keys::Key;
@@ -77,6 +79,7 @@ pub struct Catalogue {
     pub(crate) pools: Pools,
     pub(crate) templates: Templates,
     pub(crate) directory: Directory,
+    pub(crate) credentials: Credentials,
     /// Of all jobs.
     pub(crate) owners: Owners,
     pub(crate) users: Users,
@@ -145,6 +148,7 @@ impl Catalogue {
             Event::Bulk(event) => self.apply_bulk(event),
             Event::Level(event) => self.apply_level(event),
             Event::Directory(event) => self.apply_directory(event),
+            Event::Credential(event) => self.credentials.apply(event),
             Event::Partition(event) => self.apply_partition(event),
             Event::Access(_)
             | Event::Replication(_)

@@ -26,6 +26,7 @@ impl GroupShard {
             Event::Alarm(event) => self.apply_alarm(event),
             Event::Catalogue(_)
             | Event::Directory(_)
+            | Event::Credential(_)
             | Event::Access(_)
             | Event::Apply(_)
             | Event::Bulk(_)

@@ -24,6 +24,7 @@ impl GroupShard {
             Command::Shard(ShardCommand::Acknowledge { .. } | ShardCommand::SetTime { .. })
             | Command::Catalogue(_)
             | Command::Directory(_)
+            | Command::Credential(_)
             | Command::Access(_)
             | Command::Job(_)
             | Command::Rerun(_)

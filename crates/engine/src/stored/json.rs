@@ -87,6 +87,8 @@ as_json!(
     tidemill_model::Actor,
     tidemill_model::BatchResult,
     tidemill_model::CalendarName,
+    tidemill_model::CredentialId,
+    tidemill_model::CredentialKind,
     tidemill_model::Deletion,
     tidemill_model::Department,
     tidemill_model::DepartmentName,

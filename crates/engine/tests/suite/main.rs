@@ -8,6 +8,7 @@ mod bulk;
 mod by_hand;
 mod corpus;
 mod counted;
+mod credentials;
 mod departments;
 mod dependencies;
 mod depth;

@@ -87,6 +87,23 @@ pub struct Department {
 }
 
 impl Person {
+    /// One who may everything, of no department.
+    #[must_use]
+    pub fn super_administrator(name: PersonName) -> Self {
+        Self {
+            name,
+            full_name: String::new(),
+            mail: None,
+            phone: None,
+            language: Language::default(),
+            enabled: true,
+            role: Role::SuperAdministrator,
+            departments: Vec::new(),
+            grants: Vec::new(),
+            successor: None,
+        }
+    }
+
     /// Reads one from its JSON or YAML value.
     ///
     /// # Errors

@@ -25,6 +25,7 @@ pub(super) fn marked(recorded: &Recorded, mut tell: impl FnMut(Marked)) {
         Event::Catalogue(_) => {}
         // These are not about tasks that clients pull.
         Event::Directory(_)
+        | Event::Credential(_)
         | Event::Access(_)
         | Event::Job(_)
         | Event::Deletion(_)

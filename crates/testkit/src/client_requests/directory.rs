@@ -25,6 +25,9 @@ impl World {
         if rng.chance(10) {
             return self.report_refusals(rng);
         }
+        if rng.chance(35) {
+            return self.client_request_of_credentials(rng);
+        }
         let mut changes: Vec<Value> = Vec::new();
         if self.known.directory.people.is_empty() && self.known.directory.departments.is_empty() {
             changes.extend(founded());

@@ -2,6 +2,7 @@
 
 mod batches;
 mod catalogue;
+mod credentials;
 mod directory;
 mod job_spec;
 mod jobs;
@@ -46,12 +47,24 @@ impl World {
         command: impl Into<Command>,
         delay: u64,
     ) -> RequestId {
+        let actor = Actor { app: "test".into(), user: Some("ann".into()) };
+        self.ask_by(actor, request, shard, command, delay)
+    }
+
+    fn ask_by(
+        &mut self,
+        actor: Actor,
+        request: RequestId,
+        shard: ShardId,
+        command: impl Into<Command>,
+        delay: u64,
+    ) -> RequestId {
         self.requests += 1;
         let record = CommandRecord {
             shard,
             request: Some(request.clone()),
             reply_to: Some(self.instance(self.requests)),
-            actor: Actor { app: "test".into(), user: Some("ann".into()) },
+            actor,
             command: command.into(),
         };
         self.stats.add("sent", "client_request");

@@ -17,6 +17,6 @@ pub(crate) fn calls() -> Calls {
     let calls = site::calendars_and_pools(calls);
     let calls = site::calls(site::groups(calls));
     let calls = pull::calls(batches::external_dependencies(calls));
-    let calls = super::directory::calls(super::pull::calls(calls));
+    let calls = super::sign_in::calls(super::directory::calls(super::pull::calls(calls)));
     site::dead_letter_calls(audit::calls(calls))
 }

@@ -144,6 +144,7 @@ impl Shard {
 
     /// At the end of an envelope, every attempt that ended in it has led to a retry or a result, and the directory is whole.
     pub(crate) fn settle(&mut self, at: &At<'_>) {
+        self.credentials.settle(at);
         self.directory.settle(at);
         for id in std::mem::take(&mut self.unsettled) {
             let left = self.batches.get(&id).is_some_and(|batch| matches!(batch.phase, Phase::Ended { .. }));

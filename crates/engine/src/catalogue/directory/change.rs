@@ -59,7 +59,9 @@ impl Catalogue {
         for change in changes {
             if let Some(event) = self.directory.event(change)? {
                 after.apply(&event);
+                let left = self.credentials.left(&event);
                 events.push(Event::Directory(event));
+                events.extend(left.map(Event::Credential));
             }
         }
         check_limit("the number of people", after.people.len(), MAX_PEOPLE)?;

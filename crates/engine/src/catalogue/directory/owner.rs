@@ -16,6 +16,11 @@ const MEANT_CHARS: usize = 32;
 const MEANT_NAMES: usize = 500;
 
 impl Directory {
+    /// How many changes there ever were.
+    pub(in crate::catalogue) fn revision(&self) -> u64 {
+        self.revision
+    }
+
     pub(in crate::catalogue) fn person(&self, name: &str) -> Option<&Person> {
         self.people.get(&PersonName::try_from(name).ok()?).map(AsRef::as_ref)
     }

@@ -12,7 +12,7 @@ const MAX_BYTES: usize = 16 * 1024;
 const MAX_PART_BYTES: usize = 1024;
 
 /// Fields of events that are shown as they are. A field that is not here is not shown: it may be long, or secret.
-const SHOWN: [&str; 38] = [
+const SHOWN: [&str; 39] = [
     "action",
     "allowed",
     "attempt",
@@ -36,6 +36,7 @@ const SHOWN: [&str; 38] = [
     "now",
     "origin",
     "parents",
+    "person",
     "previous_name",
     "quality",
     "reason",

@@ -40,6 +40,7 @@ impl Caches {
             Event::Batch(BatchEvent::QualityAnswered { batch, .. }) => self.batches.need((batch.0,)),
             Event::Bulk(_)
             | Event::Directory(_)
+            | Event::Credential(_)
             | Event::Access(_)
             | Event::Job(_)
             | Event::Deletion(_)

@@ -51,6 +51,8 @@ const RULES: [(Rule, &[&str]); 5] = [
             "department.deleted",
             "person.defined",
             "person.deleted",
+            "credential.issued",
+            "password.set",
             // Jobs. Of a large apply each job is told of as it is carried out, of a move its end.
             "job.defined",
             "job.enabled",
@@ -95,6 +97,9 @@ const RULES: [(Rule, &[&str]); 5] = [
             "batch.generated",
             "kill.requested",
             "batch.finished",
+            // Where nothing is issued, and nobody leaves.
+            "credential.ended",
+            "credentials.ended",
             // Of a worker alone, as it was before hosts were drained.
             "worker.drained",
             "worker.resumed",
@@ -105,6 +110,7 @@ const RULES: [(Rule, &[&str]); 5] = [
     (
         Rule::Never,
         &[
+            "credential.used",
             "jobs.staged",
             "staging.discarded",
             "apply.committed",

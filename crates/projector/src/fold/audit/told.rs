@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::value::RawValue;
 use tidemill_model::{
-    AccessEvent, CatalogueEvent, DirectoryEvent, Event, GroupName, JobDefinition, JobEvent, Parent, Refusal,
-    RerunEvent, TaskEvent, Timestamp,
+    AccessEvent, CatalogueEvent, CredentialEvent, DirectoryEvent, Event, GroupName, JobDefinition, JobEvent,
+    Parent, Refusal, RerunEvent, TaskEvent, Timestamp,
 };
 use tidemill_store::Row as _;
 use tidemill_store::rows::{GroupRow, PoolRow, TaskTemplateRow};
@@ -23,6 +23,7 @@ impl Caches {
         match event {
             Event::Catalogue(event) => self.detail_in_catalogue(at, event),
             Event::Directory(event) => self.detail_in_directory(event),
+            Event::Credential(event) => detail_of_credential(event),
             Event::Job(event) => self.detail_of_job(event),
             Event::Task(event) => self.detail_of_task(at, event),
             Event::Access(AccessEvent::Refused { refusal }) => detail_of_refusal(refusal),
@@ -280,4 +281,25 @@ fn differing(old: &str, new: &JobDefinition) -> Vec<String> {
     let mut fields: BTreeSet<String> = names.into_iter().filter(differs).cloned().collect();
     fields.extend((old.parents != written.parents).then(|| "parents".to_owned()));
     fields.into_iter().collect()
+}
+
+/// Hashes of secrets are left out.
+fn detail_of_credential(event: &CredentialEvent) -> Detail {
+    match event {
+        CredentialEvent::Issued { credential } => {
+            let of = credential.as_ref();
+            let after = raw(&BTreeMap::from([
+                ("expires_at", raw(&of.expires_at)),
+                ("kind", raw(&of.kind)),
+                ("may", raw(&of.may)),
+                ("person", raw(&of.person)),
+                ("title", raw(&of.title)),
+            ]));
+            Detail::change(None, Some(after))
+        }
+        CredentialEvent::Ended { .. }
+        | CredentialEvent::AllEnded { .. }
+        | CredentialEvent::Used { .. }
+        | CredentialEvent::PasswordSet { .. } => Detail::of_event(&Event::from(event.clone())),
+    }
 }

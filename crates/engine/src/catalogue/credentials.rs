@@ -1,0 +1,344 @@
+//! What people sign in with: sessions, tokens, invitations and passwords (API-5).
+//!
+//! Interfaces look at secrets; the catalogue decides what is issued, and to whom. The journal says who may call: a credential
+//! is good from its `credential.issued` until its time is over or a record ends it.
+//!
+//! *Invariant:* whoever has a credential or a password is in the directory and enabled. The record by which somebody leaves
+//! ends all of it. An invitation of the first start alone is nobody's, and there is at most one.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use jiff::SignedDuration;
+use tidemill_derive::Stored;
+use tidemill_model::{
+    Actor, Answer, Credential, CredentialCommand, CredentialEnd, CredentialEvent, CredentialId,
+    CredentialKind, CredentialUse, CredentialsToEnd, DirectoryChange, DirectoryEvent, Event, FieldError,
+    Person, PersonName, Rejection, Role, Timestamp, bounds,
+};
+
+use super::{Catalogue, check_bytes, check_count};
+use crate::decision::{Decision, Ruled};
+
+/// As the record names whoever is signed in.
+pub(super) const SESSION: &str = "session";
+/// As the record names whoever calls by a token; its id follows.
+const TOKEN: &str = "token:";
+/// A hash of a password with its salt and costs.
+const PASSWORD_BYTES: usize = 200;
+/// As far as the clocks of an interface and of the owner may differ.
+const CLOCKS_HOURS: i64 = 1;
+/// Between two uses of a credential that are on record.
+const USE_HOURS: i64 = 1;
+
+/// Everything that people sign in with.
+#[derive(Debug, Clone, Default, PartialEq, Stored)]
+pub(crate) struct Credentials {
+    held: BTreeMap<CredentialId, Held>,
+    /// Whose; nobody: the invitation of the first start.
+    of: BTreeMap<Option<PersonName>, BTreeSet<CredentialId>>,
+    passwords: BTreeSet<PersonName>,
+}
+
+#[derive(Debug, Clone, PartialEq, Stored)]
+struct Held {
+    kind: CredentialKind,
+    person: Option<PersonName>,
+    expires_at: Timestamp,
+    used_at: Option<Timestamp>,
+}
+
+impl Credentials {
+    pub(super) fn apply(&mut self, event: &CredentialEvent) {
+        match event {
+            CredentialEvent::Issued { credential } => {
+                let Credential { id, kind, person, expires_at, .. } = credential.as_ref();
+                self.of.entry(person.clone()).or_default().insert(id.clone());
+                let held =
+                    Held { kind: *kind, person: person.clone(), expires_at: *expires_at, used_at: None };
+                self.held.insert(id.clone(), held);
+            }
+            CredentialEvent::Ended { credential, .. } => {
+                let Some(held) = self.held.remove(credential) else { return };
+                if let Some(others) = self.of.get_mut(&held.person) {
+                    others.remove(credential);
+                    if others.is_empty() {
+                        self.of.remove(&held.person);
+                    }
+                }
+            }
+            CredentialEvent::AllEnded { person, .. } => {
+                self.passwords.remove(person);
+                for id in self.of.remove(&Some(person.clone())).into_iter().flatten() {
+                    self.held.remove(&id);
+                }
+            }
+            CredentialEvent::Used { credential, at } => {
+                if let Some(held) = self.held.get_mut(credential) {
+                    held.used_at = Some(*at);
+                }
+            }
+            CredentialEvent::PasswordSet { person, .. } => {
+                self.passwords.insert(person.clone());
+            }
+        }
+    }
+
+    /// What ends with a change of the directory.
+    pub(super) fn left(&self, event: &DirectoryEvent) -> Option<CredentialEvent> {
+        let person = match event {
+            DirectoryEvent::PersonDefined { person } if !person.enabled => &person.name,
+            DirectoryEvent::PersonDeleted { name } => name,
+            DirectoryEvent::PersonDefined { .. }
+            | DirectoryEvent::DepartmentDefined { .. }
+            | DirectoryEvent::DepartmentDeleted { .. } => return None,
+        };
+        planted!(WhoLeavesStaysSignedIn => return None);
+        let has_some = self.passwords.contains(person) || self.of.contains_key(&Some(person.clone()));
+        let reason = CredentialEnd::PersonLeft;
+        has_some.then(|| CredentialEvent::AllEnded { person: person.clone(), reason })
+    }
+
+    /// Whether somebody can sign in, or is invited.
+    fn anybody_signs_in(&self, now: Timestamp) -> bool {
+        !self.passwords.is_empty() || self.held.values().any(|held| held.expires_at > now)
+    }
+
+    /// Those of a kind that a person has, the one that ends first before the others.
+    fn of_kind(&self, person: &Option<PersonName>, kind: CredentialKind) -> Vec<(&CredentialId, &Held)> {
+        let all = self.of.get(person).into_iter().flatten().filter_map(|id| self.held.get_key_value(id));
+        let mut all: Vec<_> = all.filter(|(_, held)| held.kind == kind).collect();
+        all.sort_by_key(|(_, held)| held.expires_at);
+        all
+    }
+
+    /// Whether these are the words by which the record names a credential of this person.
+    fn is_own(&self, actor: &Actor) -> bool {
+        let Some(user) = actor.user.as_deref() else { return false };
+        match actor.app.strip_prefix(TOKEN) {
+            Some(id) => {
+                let id = CredentialId::try_from(id).ok();
+                let held = id.and_then(|id| self.held.get(&id));
+                held.and_then(|held| held.person.as_ref()).is_some_and(|person| person.as_str() == user)
+            }
+            None => &*actor.app == SESSION,
+        }
+    }
+}
+
+impl Catalogue {
+    /// The person who asks by what they sign in with themselves, and not by an application's key.
+    pub(super) fn own_caller(&self, actor: &Actor) -> Option<&Person> {
+        let person = self.directory.person(actor.user.as_deref()?).filter(|person| person.enabled)?;
+        self.credentials.is_own(actor).then_some(person)
+    }
+
+    pub(super) fn decide_credential(&self, by: &Actor, now: Timestamp, command: &CredentialCommand) -> Ruled {
+        let events = match command {
+            CredentialCommand::Issue { credential, first_only } => {
+                self.issue(by, now, credential, *first_only)?
+            }
+            CredentialCommand::Redeem { invitation, person, password, session } => {
+                let events = self.redeem(now, invitation, (person, password), session)?;
+                return Ok(Decision::answered(events, Answer::Done));
+            }
+            CredentialCommand::ChangePassword { person, password, session } => {
+                self.enabled(person)?;
+                self.new_password(now, person, password, session)?
+            }
+            CredentialCommand::End { person, which } => self.end(person, which)?,
+            CredentialCommand::ReportUses { uses } => self.used(now, uses)?,
+        };
+        Ok(Decision::answered(events.into_iter().map(Event::from).collect(), Answer::Done))
+    }
+
+    fn issue(
+        &self,
+        by: &Actor,
+        now: Timestamp,
+        credential: &Credential,
+        first_only: bool,
+    ) -> Result<Vec<CredentialEvent>, Rejection> {
+        check(credential, now)?;
+        let Credential { kind, person, .. } = credential;
+        if first_only && self.credentials.anybody_signs_in(now) {
+            return Err(Rejection::AlreadyThere { what: "somebody who can sign in".to_owned() });
+        }
+        match person {
+            Some(person) => drop(self.enabled(person)?),
+            None if first_only && *kind == CredentialKind::Invitation => {}
+            None => {
+                let rule = "is missing: of the first start's invitation alone nobody's name is known";
+                return Err(Rejection::field("person", "", rule));
+            }
+        }
+        let is_of_asker = person.as_ref().map(PersonName::as_str) == by.user.as_deref();
+        if *kind != CredentialKind::Invitation && !(is_of_asker && *by.app == *SESSION) {
+            let rule = "is for the person, and for nobody else, to get, who is signed in";
+            return Err(Rejection::field("person", person.as_ref().map_or("", PersonName::as_str), rule));
+        }
+        self.room_for(now, credential)
+    }
+
+    /// The credential, and what ends for it: what is over, and what there would be too much of.
+    fn room_for(&self, now: Timestamp, credential: &Credential) -> Result<Vec<CredentialEvent>, Rejection> {
+        let Credential { id, kind, person, .. } = credential;
+        if self.credentials.held.contains_key(id) {
+            return Err(Rejection::field("id", id, "is that of another credential; draw another one"));
+        }
+        let all = self.credentials.of_kind(person, *kind);
+        let (over, good): (Vec<_>, Vec<_>) = all.into_iter().partition(|(_, held)| held.expires_at <= now);
+        let too_many = (good.len() + 1).saturating_sub(kind.most());
+        if too_many > 0 && *kind == CredentialKind::Token {
+            return Err(Rejection::limit("the number of a person's tokens", kind.most() as u64));
+        }
+        let mut events: Vec<_> = over.into_iter().map(|of| ended(of, CredentialEnd::Expired)).collect();
+        events.extend(good.into_iter().take(too_many).map(|of| ended(of, CredentialEnd::Replaced)));
+        events.push(CredentialEvent::Issued { credential: Arc::new(credential.clone()) });
+        Ok(events)
+    }
+
+    fn enabled(&self, name: &PersonName) -> Result<&Person, Rejection> {
+        match self.directory.person(name.as_str()) {
+            Some(person) if person.enabled => Ok(person),
+            Some(_) => Err(Rejection::field("person", name, "is disabled; enable the person first")),
+            None => Err(Rejection::unknown("person", name)),
+        }
+    }
+
+    fn redeem(
+        &self,
+        now: Timestamp,
+        invitation: &CredentialId,
+        (person, password): (&PersonName, &str),
+        session: &Credential,
+    ) -> Result<Vec<Event>, Rejection> {
+        let held = self.credentials.held.get(invitation);
+        let held = held.filter(|held| held.kind == CredentialKind::Invitation && now < held.expires_at);
+        let is_of = |held: &&Held| held.person.as_ref().is_none_or(|of| of == person);
+        let Some(held) = held.filter(is_of) else {
+            return Err(Rejection::unknown("invitation", invitation));
+        };
+        let mut events = Vec::new();
+        match held.person {
+            Some(_) => drop(self.enabled(person)?),
+            // Nobody can do it for them: it is the first start.
+            None => events.extend(self.first_person(person)?),
+        }
+        events.push(ended((invitation, held), CredentialEnd::Used).into());
+        events.extend(self.new_password(now, person, password, session)?.into_iter().map(Event::from));
+        Ok(events)
+    }
+
+    /// Adds the first super-administrator, or takes who is one already.
+    fn first_person(&self, name: &PersonName) -> Result<Vec<Event>, Rejection> {
+        match self.directory.person(name.as_str()) {
+            Some(person) if person.enabled && person.role == Role::SuperAdministrator => Ok(Vec::new()),
+            Some(_) => {
+                let rule = "is somebody who is no super_administrator; take another name, or have the person invited";
+                Err(Rejection::field("person", name, rule))
+            }
+            None => {
+                let person = Person::super_administrator(name.clone());
+                let change = DirectoryChange::Person(Box::new(person));
+                self.check_directory(self.directory.revision(), &[change])
+            }
+        }
+    }
+
+    /// The password, and the session with which the person goes on; others of before end.
+    fn new_password(
+        &self,
+        now: Timestamp,
+        person: &PersonName,
+        password: &str,
+        session: &Credential,
+    ) -> Result<Vec<CredentialEvent>, Rejection> {
+        check(session, now).map_err(|error| error.within("session"))?;
+        if session.kind != CredentialKind::Session || session.person.as_ref() != Some(person) {
+            return Err(Rejection::field("session", &session.id, "must be a session of the person"));
+        }
+        if self.credentials.held.contains_key(&session.id) {
+            let rule = "is that of another credential; draw another one";
+            return Err(Rejection::field("session.id", &session.id, rule));
+        }
+        check_bytes("password", password, PASSWORD_BYTES)?;
+        if !password.starts_with("$argon2id$") {
+            return Err(Rejection::field("password", "(not shown)", "must be a hash as argon2id writes it"));
+        }
+        let reason = CredentialEnd::PasswordChanged;
+        let sessions = self.credentials.of_kind(&Some(person.clone()), CredentialKind::Session);
+        let mut events: Vec<_> = sessions.into_iter().map(|of| ended(of, reason)).collect();
+        events.push(CredentialEvent::PasswordSet { person: person.clone(), hash: password.into() });
+        events.push(CredentialEvent::Issued { credential: Arc::new(session.clone()) });
+        Ok(events)
+    }
+
+    fn end(&self, person: &PersonName, which: &CredentialsToEnd) -> Result<Vec<CredentialEvent>, Rejection> {
+        let (known, whose) = (&self.credentials, Some(person.clone()));
+        let reason = CredentialEnd::Revoked;
+        Ok(match which {
+            CredentialsToEnd::One(id) => {
+                let held = known.held.get_key_value(id).filter(|(_, held)| held.person == whose);
+                vec![ended(held.ok_or_else(|| Rejection::unknown("credential", id))?, reason)]
+            }
+            CredentialsToEnd::Sessions => {
+                let sessions = known.of_kind(&whose, CredentialKind::Session).into_iter();
+                sessions.map(|of| ended(of, reason)).collect()
+            }
+            CredentialsToEnd::Everything => {
+                let has_some = known.passwords.contains(person) || known.of.contains_key(&whose);
+                let all = || CredentialEvent::AllEnded { person: person.clone(), reason };
+                has_some.then(all).into_iter().collect()
+            }
+        })
+    }
+
+    /// One that was on record a moment ago, or that has ended since, is left out.
+    fn used(&self, now: Timestamp, uses: &[CredentialUse]) -> Result<Vec<CredentialEvent>, Rejection> {
+        if uses.is_empty() {
+            let rule = format!("must be 1 to {}", bounds::CREDENTIAL_USES);
+            return Err(Rejection::field("uses", 0, rule));
+        }
+        check_count("uses", uses.len(), bounds::CREDENTIAL_USES, " uses")?;
+        let latest: BTreeMap<_, _> = uses.iter().map(|of| (&of.credential, of.at.min(now))).collect();
+        let is_news = |(id, at): &(&CredentialId, Timestamp)| {
+            let held = self.credentials.held.get(*id);
+            held.is_some_and(|held| held.used_at.is_none_or(|last| hours(last, USE_HOURS) <= *at))
+        };
+        let used =
+            |(id, at): (&CredentialId, Timestamp)| CredentialEvent::Used { credential: id.clone(), at };
+        Ok(latest.into_iter().filter(is_news).map(used).collect())
+    }
+}
+
+fn ended((id, held): (&CredentialId, &Held), reason: CredentialEnd) -> CredentialEvent {
+    CredentialEvent::Ended { credential: id.clone(), person: held.person.clone(), reason }
+}
+
+fn hours(after: Timestamp, hours: i64) -> Timestamp {
+    after.saturating_add(SignedDuration::from_hours(hours)).unwrap_or(Timestamp::MAX)
+}
+
+/// What a credential looks like, whoever gets it.
+fn check(credential: &Credential, now: Timestamp) -> Result<(), FieldError> {
+    let Credential { kind, hash, title, may, expires_at, .. } = credential;
+    if hash.len() != 64 || !hash.chars().all(|c| c.is_ascii_hexdigit()) {
+        return Err(FieldError::new("hash", hash, "must be a SHA-256 in 64 hexadecimal digits"));
+    }
+    let most = bounds::CREDENTIAL_TITLE_CHARS;
+    if title.chars().count() > most || title.chars().any(char::is_control) {
+        let rule = format!("must be at most {most} characters, none of them a control character");
+        return Err(FieldError::new("title", title, rule));
+    }
+    if *kind != CredentialKind::Token
+        && let Some(first) = may.first()
+    {
+        return Err(FieldError::new("may", first, "is of tokens alone; leave it out"));
+    }
+    if *expires_at <= now || *expires_at > hours(now, kind.max_hours() + CLOCKS_HOURS) {
+        let rule = format!("must be later than now, and within {} days", kind.max_hours() / 24);
+        return Err(FieldError::new("expires_at", expires_at, rule));
+    }
+    Ok(())
+}
