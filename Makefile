@@ -212,7 +212,7 @@ schemas: ## write schemas/ and the generated reference from the code
 	UPDATE_EXPECT=1 $(CARGO) test --locked -p tidemill --bin tidemill names
 	UPDATE_REQUIREMENTS=1 $(CARGO) test --locked -p tidemill --test repository requirements
 
-services-start: ## Kafka, MariaDB, Redis, HDFS, YARN, S3 and OpenSearch for development
+services-start: ## Kafka, MariaDB, Redis, HDFS, YARN, S3, OpenSearch and an OpenID Connect provider for development
 	$(SERVICES) start
 
 services-stop: ## end them; the data stay
