@@ -8,6 +8,7 @@
 //! model ◄── seal ◄── { api, dispatcher, executor, logs, producers, bench }
 //! cluster, probe, serving ◄── logs ◄── tidemill
 //! model, serving ◄── client ◄── cli ◄── tidemill
+//! model, serving ◄── oidc
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -58,6 +59,8 @@ fn allowed(name: &str) -> Option<Vec<&'static str>> {
         shell if SHELLS.contains(&shell) => [BASES, &["planted"]].concat(),
         // It trusts servers as all clients do.
         "sinks" => [BASES, &["journal", "serving"]].concat(),
+        // It knows names and roles, and trusts servers as all clients do.
+        "oidc" => vec!["model", "serving"],
         // It asks workers, and does not know who reads.
         "logs" => vec!["model", "log", "cluster", "probe", "seal", "serving"],
         // What it is asked of the past begins with a snapshot.
