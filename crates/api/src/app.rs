@@ -17,6 +17,7 @@ use tokio::sync::{Notify, Semaphore, watch};
 
 use crate::arrivals::Arrivals;
 use crate::cookie::Cookie;
+use crate::flow_seal::FlowSeal;
 use crate::log_stores::Stores;
 use crate::passwords::Passwords;
 use crate::ports::{Admin, Cluster, Feed, Freshness, Past, SentCommands};
@@ -75,6 +76,9 @@ pub(crate) struct App {
     /// The same of credentials that were shown.
     pub(crate) uses: Uses,
     pub(crate) passwords: Passwords,
+    /// By whom people sign in, beside passwords.
+    pub(crate) oidc: Option<tidemill_oidc::Provider>,
+    pub(crate) flow_seal: FlowSeal,
     pub(crate) sign_in_limits: SignInLimits,
     pub(crate) requests: Arc<Semaphore>,
     pub(crate) arrivals: Arc<Arrivals>,
@@ -104,6 +108,11 @@ const PAST_READS: usize = 32;
 /// Those of one key; keys take turns.
 const PAST_READS_PER_KEY: usize = 2;
 
+fn provider_of(config: &Config) -> Result<Option<tidemill_oidc::Provider>, Error> {
+    let provider = config.sign_in.oidc.clone().map(tidemill_oidc::Provider::new).transpose();
+    provider.map_err(|error| Error::Config(format!("sign_in.oidc: {error}")))
+}
+
 impl App {
     pub(crate) fn new(
         config: Config,
@@ -123,6 +132,8 @@ impl App {
             refusals: Refusals::default(),
             uses: Uses::default(),
             passwords: Passwords::default(),
+            oidc: provider_of(&config)?,
+            flow_seal: FlowSeal::of(&config.internal_key),
             sign_in_limits: SignInLimits::default(),
             requests: Arc::new(Semaphore::new(config.max_requests)),
             arrivals: Arrivals::new(config.max_requests.min(limits.connections / 2), limits.per_address / 4),

@@ -25,11 +25,22 @@ pub struct SignIn {
     /// Who may sign in with a password; empty: everybody who has one. Where people sign in elsewhere, name here who gets in
     /// while that is away. Default empty.
     pub password_for: BTreeSet<PersonName>,
+    /// A provider through which people sign in. Default none.
+    pub oidc: Option<tidemill_oidc::Settings>,
+    /// Whether whoever the provider signs in, and the directory does not have, is added to it, as a user of no department where
+    /// the provider does not say more. Default false: they are refused.
+    pub adds_people: bool,
 }
 
 impl Default for SignIn {
     fn default() -> Self {
-        Self { session_hours: 12, secure_cookies: true, password_for: BTreeSet::new() }
+        Self {
+            session_hours: 12,
+            secure_cookies: true,
+            password_for: BTreeSet::new(),
+            oidc: None,
+            adds_people: false,
+        }
     }
 }
 
@@ -147,6 +158,9 @@ impl Config {
         within("peer_timeout_ms", self.peer_timeout_ms, 10, 60_000)?;
         within("key_cache_ms", self.key_cache_ms, 0, 1_000)?;
         within("stop_timeout_ms", self.stop_timeout_ms, 0, 60_000)?;
+        if let Some(oidc) = &self.sign_in.oidc {
+            oidc.check().map_err(|error| format!("sign_in.oidc.{error}"))?;
+        }
         within("sign_in.session_hours", u64::from(self.sign_in.session_hours), 1, 720)?;
         self.log_stores_are_addresses()?;
         self.submit.check().map_err(|error| format!("submit.{error}"))?;

@@ -11,6 +11,9 @@ use crate::secret::is_equal;
 /// What a page shows beside the cookie where it changes something.
 pub(crate) const CSRF_HEADER: &str = "x-csrf-token";
 
+/// How long a sign-in at a provider may take.
+const BEGUN_SECONDS: i64 = 600;
+
 /// Whether cookies are sent on encrypted connections alone.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Cookie {
@@ -23,11 +26,15 @@ impl Cookie {
         if self.is_secure { "__Host-tidemill" } else { "tidemill" }
     }
 
-    /// The session of the request.
-    pub(crate) fn session(self, headers: &HeaderMap) -> Option<Secret> {
+    fn value<'h>(self, headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
         let lines = headers.get_all(header::COOKIE).into_iter().filter_map(|line| line.to_str().ok());
         let mut pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
-        let (_, value) = pairs.find(|(name, _)| *name == self.name())?;
+        pairs.find(|(of, _)| *of == name).map(|(_, value)| value)
+    }
+
+    /// The session of the request.
+    pub(crate) fn session(self, headers: &HeaderMap) -> Option<Secret> {
+        let value = self.value(headers, self.name())?;
         Secret::read(value).filter(|secret| secret.kind == CredentialKind::Session)
     }
 
@@ -41,11 +48,34 @@ impl Cookie {
         self.written("", 0)
     }
 
+    /// Of a sign-in that was begun at a provider.
+    fn name_of_begun(self) -> &'static str {
+        if self.is_secure { "__Host-tidemill-begun" } else { "tidemill-begun" }
+    }
+
+    /// Keeps a sign-in that was begun, as long as it can be finished.
+    pub(crate) fn begun(self, sealed: &str) -> HeaderValue {
+        self.line(self.name_of_begun(), sealed, BEGUN_SECONDS)
+    }
+
+    /// The sign-in that was begun in this browser.
+    pub(crate) fn was_begun(self, headers: &HeaderMap) -> Option<String> {
+        self.value(headers, self.name_of_begun()).map(str::to_owned)
+    }
+
+    /// It is over.
+    pub(crate) fn begun_no_more(self) -> HeaderValue {
+        self.line(self.name_of_begun(), "", 0)
+    }
+
     fn written(self, value: &str, seconds: i64) -> HeaderValue {
+        self.line(self.name(), value, seconds)
+    }
+
+    fn line(self, name: &str, value: &str, seconds: i64) -> HeaderValue {
         let secure = if self.is_secure { "; Secure" } else { "" };
-        let name = self.name();
         let line = format!("{name}={value}; Path=/; HttpOnly; SameSite=Lax; Max-Age={seconds}{secure}");
-        HeaderValue::try_from(line).expect("a credential is made of letters and digits")
+        HeaderValue::try_from(line).expect("it is made of letters, digits and signs of addresses")
     }
 }
 

@@ -7,6 +7,8 @@ use crate::secret::hash_of;
 
 /// As the record names whoever is signed in.
 pub(crate) const SESSION: &str = "session";
+/// The same of what the provider says by whom people sign in.
+pub(crate) const PROVIDER: &str = "identity-provider";
 /// 165 bits.
 const SECRET_CHARS: usize = 32;
 const CHECKSUM_CHARS: usize = 6;

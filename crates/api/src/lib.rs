@@ -28,6 +28,7 @@ mod cookie;
 mod corpus;
 mod credential;
 mod error;
+mod flow_seal;
 mod freshness;
 mod job_types;
 mod journal_feed;

@@ -87,7 +87,7 @@ impl Problem {
     }
 
     /// Somebody could not be signed in.
-    pub(crate) fn not_signed_in(detail: &'static str) -> Self {
+    pub(crate) fn not_signed_in(detail: impl Into<Box<str>>) -> Self {
         Self::new(StatusCode::UNAUTHORIZED, "not_signed_in", detail)
     }
 

@@ -12,7 +12,7 @@ use tidemill_model::{Account, Actor, Grant, GrantOn, Permission, Person, PersonN
 use tidemill_store::{Reach as Seen, Within};
 
 use crate::Problem;
-use crate::credential::SESSION;
+use crate::credential::{PROVIDER, SESSION};
 use crate::object::Object;
 use crate::person::{Acting, owners};
 use crate::secret::fingerprint;
@@ -82,6 +82,11 @@ impl Right {
     /// A person who has shown who they are, about what they sign in with.
     pub(crate) fn of_person(name: &PersonName) -> Self {
         Self { actor: Actor { app: SESSION.into(), user: Some(name.as_str().into()) }, asks: None }
+    }
+
+    /// What the provider says of a person, by whom that person signs in.
+    pub(crate) fn of_provider(name: &PersonName) -> Self {
+        Self { actor: Actor { app: PROVIDER.into(), user: Some(name.as_str().into()) }, asks: None }
     }
 
     /// The program of a running attempt, for the command of its own that its key was found good for. Request ids count for

@@ -16,7 +16,7 @@ pub(crate) fn failure(problem: &Problem, kind: Kind) -> Failure {
     let message = match (code.as_deref(), errors.len()) {
         (Some("invalid"), 1) => "1 field cannot be accepted".to_owned(),
         (Some("invalid"), count) if count > 1 => format!("{count} fields cannot be accepted"),
-        _ if *status == 401 => "the application key is not the right one".to_owned(),
+        _ if code.as_deref() == Some("unauthorized") => "the application key is not the right one".to_owned(),
         _ => problem.to_string(),
     };
     let mut failure = Failure::new(exit(*status, kind), message);
@@ -42,6 +42,8 @@ fn exit(status: u16, kind: Kind) -> Exit {
 
 fn hint(status: u16, code: Option<&str>, field: Option<&str>, kind: Kind) -> Option<&'static str> {
     match (status, code) {
+        (401, Some("signed_out")) => Some("`tidemill login --person NAME` signs in again"),
+        (401, Some("not_signed_in")) => None,
         (401, _) => Some("the key is APP:SECRET; it comes from --key, TIDEMILL_KEY or <data>/admin.key"),
         (403, _) => Some("a key with more rights, or bound to this group, may do it: `tidemill key ls`"),
         (413, _) => Some("nothing was changed; split it into several"),

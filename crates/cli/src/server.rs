@@ -114,6 +114,11 @@ impl Server {
         self.shown(call.send().map_err(|error| self.failure(error, Kind::Write))?)
     }
 
+    /// Ends what the client itself calls by, so that no list can be asked for what was done.
+    pub(crate) fn delete_own(&self, path: &str) -> Done {
+        self.with(|client| client.delete(path).send::<Value>().map(drop))
+    }
+
     /// Requests something whose answer has a secret, which no repeat tells again.
     pub(crate) fn post_unnamed(&self, path: &str) -> Done<Value> {
         self.with(|client| client.post(path).unnamed().send())
@@ -227,7 +232,9 @@ impl Server {
                 Failure::new(Exit::Unreachable, message).hint(OTHER_SERVER)
             }
             Error::TooLong { .. } => Failure::new(Exit::Unreachable, error.to_string()),
-            Error::Refused { problem, .. } if problem.status == 401 && !self.client.has_key() => {
+            Error::Refused { problem, .. }
+                if problem.code.as_deref() == Some("unauthorized") && !self.client.has_key() =>
+            {
                 Failure::new(Exit::Refused, "no application key was given")
                     .hint("no admin.key is in the data directory: use --key, TIDEMILL_KEY or --data")
             }

@@ -16,11 +16,11 @@ use crate::view::Answered;
 /// Who asks, and what that one may do.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct MyRights {
-    /// The application key.
+    /// The application key; of who calls themselves, `session` or `token:<id>`.
     app: Arc<str>,
-    /// The key's role.
+    /// The key's role; of who calls themselves, the person's.
     role: Role,
-    /// What the key may beside that.
+    /// What the key may beside that; of a token, what alone it may, where that is not all.
     may: BTreeSet<Permission>,
     /// The groups that the key is bound to; empty: all.
     groups: Vec<String>,
@@ -67,14 +67,19 @@ static CALLS: LazyLock<Vec<(String, Needs)>> = LazyLock::new(|| {
 pub(super) async fn rights(by: Reader) -> Answered<MyRights> {
     let caller = &by.caller;
     let key = caller.key();
+    // Who calls themselves is bounded by the person alone, and by what a token may.
+    let (role, may) = match caller.own().zip(caller.person()) {
+        Some((held, person)) => (person.role, held.may.clone()),
+        None => (key.role, key.may.clone()),
+    };
     let rights = CALLS.iter().map(|(call, needs)| match needs.check(caller) {
         Ok(()) => CallRight { call, allowed: true, reason: needs.reached(caller) },
         Err(problem) => CallRight { call, allowed: false, reason: problem.detail.into() },
     });
     Ok(Json(MyRights {
         app: Arc::clone(caller.app()),
-        role: key.role,
-        may: key.may.clone(),
+        role,
+        may,
         groups: key.groups.to_vec(),
         department: key.department.clone(),
         run_as: caller.accounts().to_vec(),

@@ -22,6 +22,7 @@ mod logs;
 mod owner;
 mod persons;
 mod propagation;
+mod provider;
 mod pull;
 mod reads;
 mod rights;

@@ -82,8 +82,9 @@ impl Credentials {
 
     fn issued(&mut self, at: &At<'_>, credential: &Credential) {
         let Credential { id, kind, person, expires_at, .. } = credential;
-        let is_first =
-            *kind == CredentialKind::Invitation && self.passwords.is_empty() && self.held.values().all(Option::is_some);
+        let is_first = *kind == CredentialKind::Invitation
+            && self.passwords.is_empty()
+            && self.held.values().all(Option::is_some);
         let is_of_somebody = person.as_ref().map_or(is_first, |person| self.enabled.contains(person));
         if !is_of_somebody {
             at.breaks(RULE, format!("credential {id} is of nobody who may sign in"));

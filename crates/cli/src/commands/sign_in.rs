@@ -1,7 +1,7 @@
 //! `tidemill logout`, `password` and `token …`, and how `login` gets a token.
 
 use serde_json::{Value, json};
-use tidemill_client::{Method, Token, segment};
+use tidemill_client::{Token, segment};
 use tidemill_model::Permission;
 
 use super::{Session, write};
@@ -68,7 +68,7 @@ pub(super) fn logout(global: &Global) -> Done<Exit> {
             key: Some(key.clone()),
             ca_file: context.ca_file.clone(),
         };
-        Server::new(target)?.write(Method::Delete, &format!("/api/me/credentials/{id}"), None, None)?;
+        Server::new(target)?.delete_own(&format!("/api/me/credentials/{id}"))?;
     }
     contexts.put(&name, Context { key: None, ..context })?;
     contexts.write()?;

@@ -22,8 +22,18 @@ use crate::decision::{Decision, Ruled};
 
 pub(super) const MAX_KEYS: usize = 10_000;
 /// As the record names who is no application: their names are nobody's key.
-const ROLE_NAMES: [&str; 9] =
-    ["attempt", "first-start", "operator", "owner", "process", "quality", SESSION, "third-party", "worker"];
+const ROLE_NAMES: [&str; 10] = [
+    "attempt",
+    "first-start",
+    "identity-provider",
+    "operator",
+    "owner",
+    "process",
+    "quality",
+    SESSION,
+    "third-party",
+    "worker",
+];
 
 #[derive(Debug, Clone, PartialEq, Stored)]
 pub(crate) struct Key {

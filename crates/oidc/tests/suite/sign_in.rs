@@ -5,13 +5,27 @@ use std::time::Instant;
 use jiff::Timestamp;
 use serde_json::Value;
 use tidemill_model::Role;
-use tidemill_oidc::{Admission, Asked, Error, Fault, Pending, Provider, Refusal, SignedIn};
+use tidemill_oidc::{Admission, Asked, Begun, Error, Fault, Pending, Provider, Refusal, SignedIn};
 
-use crate::kit::browser::{Back, sign_in};
+use crate::kit::browser::sent_back;
+use crate::kit::parameter;
 use crate::kit::real::{Own, client, issuer, secret};
 
 fn shared(client_id: &str) -> Provider {
     client(&issuer(), client_id, Some(&secret(client_id)))
+}
+
+/// What the browser brings back.
+struct Back {
+    pending: Pending,
+    code: String,
+    state: String,
+}
+
+async fn sign_in(begun: Begun, login: &str) -> Back {
+    let url = sent_back(&begun.url, login).await;
+    let part = |name| parameter(url.as_str(), name).unwrap_or_else(|| panic!("{name} in {url}"));
+    Back { pending: begun.pending, code: part("code"), state: part("state") }
 }
 
 async fn come_back(provider: &Provider, login: &str) -> Back {

@@ -64,7 +64,9 @@ fn allowed(name: &str) -> Option<Vec<&'static str>> {
         // It asks workers, and does not know who reads.
         "logs" => vec!["model", "log", "cluster", "probe", "seal", "serving"],
         // What it is asked of the past begins with a snapshot.
-        "api" => [BASES, &["journal", "cluster", "directory", "seal", "serving", "snapshots"]].concat(),
+        "api" => {
+            [BASES, &["journal", "cluster", "directory", "oidc", "seal", "serving", "snapshots"]].concat()
+        }
         // It measures all of it, so it may start all of it.
         "bench" => [BASES, SHELLS, &["journal", "cluster", "api", "seal", "sinks"]].concat(),
         "tidemill" => {

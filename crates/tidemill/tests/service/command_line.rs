@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 use crate::server::{Server, TIDEMILL, code, run_job, text, until};
 
 /// Somebody at a terminal, far from any data directory.
-struct Person {
-    home: PathBuf,
+pub(crate) struct Person {
+    pub(crate) home: PathBuf,
 }
 
 impl Person {
@@ -20,7 +20,7 @@ impl Person {
         self.home.join(".config/tidemill/contexts.yaml")
     }
 
-    fn run(&self, arguments: &[&str], environment: &[(&str, &str)], typed: &str) -> Output {
+    pub(crate) fn run(&self, arguments: &[&str], environment: &[(&str, &str)], typed: &str) -> Output {
         let mut command = Command::new(TIDEMILL);
         for name in ["SERVER", "KEY", "DATA", "CONFIG", "CONTEXT", "CONTEXTS"] {
             command.env_remove(format!("TIDEMILL_{name}"));

@@ -64,6 +64,7 @@ mod schedules;
 #[path = "../server/mod.rs"]
 mod server;
 #[cfg(all(feature = "mysql", feature = "parquet"))]
+mod sign_in;
 mod sinks;
 mod snapshots;
 mod standalone;

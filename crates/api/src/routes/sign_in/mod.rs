@@ -4,6 +4,7 @@
 //! has forgotten it, gets an invitation, which an administrator passes on. Nothing of it gives more than the person may.
 
 mod invitations;
+mod provider;
 mod sessions;
 mod tokens;
 
@@ -39,6 +40,21 @@ use crate::write::{Done, Write};
 /// Calls that need nothing but what their bodies show.
 pub(crate) fn open_calls() -> Calls {
     Calls::default()
+        .add(
+            Call::get("/api/sign-in", "How one can sign in here").gives::<provider::SignInOptions>(),
+            provider::options,
+        )
+        .add(
+            Call::get("/api/sign-in/oidc", "Sends a browser to the provider, to sign in there"),
+            provider::begin,
+        )
+        .add(
+            Call::get(
+                "/api/sign-in/oidc/done",
+                "Where the provider sends the browser back to: sets the cookie of a session",
+            ),
+            provider::done,
+        )
         .add(
             Call::post("/api/sign-in", "Signs a person in with a password: sets the cookie of a session")
                 .takes::<sessions::SignInRequest>()
@@ -271,7 +287,7 @@ async fn decided(app: &App, right: Right, command: CredentialCommand) -> Result<
 
 /// The answer to whoever is signed in now.
 fn signed_in(app: &App, person: &Person, (secret, session): (&Secret, &Credential)) -> Response {
-    let seconds = session.expires_at.duration_since(now()).as_secs().max(0);
+    let seconds = seconds_left(session);
     let body = SignedIn {
         person: person.name.clone(),
         role: person.role,
@@ -280,6 +296,10 @@ fn signed_in(app: &App, person: &Person, (secret, session): (&Secret, &Credentia
     };
     let cookie = [(header::SET_COOKIE, app.cookie().set(secret, seconds))];
     (cookie, [(header::CACHE_CONTROL, "no-store")], Json(body)).into_response()
+}
+
+fn seconds_left(session: &Credential) -> i64 {
+    session.expires_at.duration_since(now()).as_secs().max(0)
 }
 
 /// Somebody who is in the directory and enabled.

@@ -5,36 +5,29 @@ use std::collections::BTreeMap;
 use reqwest::header::{COOKIE, LOCATION, SET_COOKIE};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Response};
-use tidemill_oidc::{Begun, Pending};
 use tidemill_serving::tls;
 use url::Url;
 
-use super::{REDIRECT, parameter};
-
-/// What the browser brings back.
-pub(crate) struct Back {
-    pub(crate) pending: Pending,
-    pub(crate) code: String,
-    pub(crate) state: String,
-}
+/// Where the provider sends the browser back to.
+pub(crate) const REDIRECT: &str = "http://127.0.0.1:7070/api/sign-in/oidc/done";
 
 struct Browser {
     http: Client,
     cookies: BTreeMap<String, String>,
 }
 
-/// Signs in at the provider as somebody, who consents to everything.
-pub(crate) async fn sign_in(begun: Begun, login: &str) -> Back {
+/// Signs in at the provider's page as somebody, who consents to everything; the address to which the browser is sent back.
+pub(crate) async fn sent_back(url: &str, login: &str) -> Url {
     let http = Client::builder().redirect(Policy::none()).no_proxy();
     let http = http.tls_backend_preconfigured(tls::trusts_nobody()).build().unwrap();
     let mut browser = Browser { http, cookies: BTreeMap::new() };
-    let mut response = browser.go(Url::parse(&begun.url).unwrap(), None).await;
+    let mut response = browser.go(Url::parse(url).unwrap(), None).await;
     for _ in 0..12 {
         let at = response.url().clone();
         if let Some(location) = response.headers().get(LOCATION) {
             let next = at.join(location.to_str().unwrap()).unwrap();
             if next.as_str().starts_with(REDIRECT) {
-                return back(begun.pending, next.as_str());
+                return next;
             }
             response = browser.go(next, None).await;
             continue;
@@ -51,11 +44,6 @@ pub(crate) async fn sign_in(begun: Begun, login: &str) -> Back {
         response = browser.go(at, Some(form)).await;
     }
     panic!("the provider does not come to an end");
-}
-
-fn back(pending: Pending, url: &str) -> Back {
-    let parameter = |name| parameter(url, name).unwrap_or_else(|| panic!("{name} in {url}"));
-    Back { pending, code: parameter("code"), state: parameter("state") }
 }
 
 impl Browser {

@@ -9,7 +9,7 @@ pub(crate) mod stub;
 use serde_json::{Value, json};
 use tidemill_oidc::{Provider, Settings};
 
-pub(crate) const REDIRECT: &str = "http://127.0.0.1:7070/api/sign-in/oidc/done";
+pub(crate) use self::browser::REDIRECT;
 
 /// A provider of this issuer, with what differs from the least settings.
 pub(crate) fn provider(issuer: &str, more: &Value) -> Provider {
