@@ -208,7 +208,7 @@ schemas: ## write schemas/ and the generated reference from the code
 	$(CARGO) run --locked -p tidemill-store --example tables_reference
 	$(CARGO) run --locked -p tidemill-model --example job_fields_reference
 	$(CARGO) run --locked -p tidemill-checker --example checker_reference
-	UPDATE_EXPECT=1 $(CARGO) test --locked -p tidemill-api --test suite every_call
+	UPDATE_EXPECT=1 $(CARGO) test --locked -p tidemill-api --test suite -- every_call document::
 	UPDATE_EXPECT=1 $(CARGO) test --locked -p tidemill --bin tidemill names
 	UPDATE_REQUIREMENTS=1 $(CARGO) test --locked -p tidemill --test repository requirements
 

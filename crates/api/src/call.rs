@@ -26,6 +26,8 @@ pub(crate) struct Call {
     pub(crate) method: Method,
     pub(crate) path: &'static str,
     pub(crate) summary: &'static str,
+    /// Its name, where the one that follows from method and path reads badly.
+    pub(crate) name: Option<&'static str>,
     /// What the caller needs; without it the call needs none.
     pub(crate) needs: Option<Needs>,
     /// What it shows as its right, by the name of the scheme.
@@ -76,6 +78,12 @@ impl Call {
     /// As [`Call::act`], and takes something away.
     pub(crate) fn remove(path: &'static str, summary: &'static str) -> Self {
         Self { method: Method::DELETE, ..Self::act(path, summary) }
+    }
+
+    /// The document calls it so: another name than the one that follows from method and path.
+    pub(crate) fn named(mut self, name: &'static str) -> Self {
+        self.name = Some(name);
+        self
     }
 
     fn needs(mut self, permission: Permission, reach: Reach) -> Self {

@@ -14,8 +14,10 @@ use tidemill_model::{
 
 use crate::call::Call;
 use crate::needs::Needs;
+use crate::operation_id::operation_id;
 use crate::parameter::{Parameter, Rule};
 use crate::routes::TAG_PATTERN;
+use crate::tags::{TAGS, tag_of};
 use crate::view::{AuditPlace, DeadLetterPlace};
 use crate::write::KEY_PATTERN;
 use crate::{Problem, routes, s4};
@@ -105,12 +107,13 @@ pub fn document() -> Value {
                 groups have owners of their own. Every read \
                 takes `at_least=<position>` and waits until it shows that.",
         },
+        "tags": TAGS.iter().map(|tag| json!({"name": tag.name, "description": tag.about})).collect::<Vec<_>>(),
         "paths": paths,
         "components": {
             "schemas": schemas,
             "securitySchemes": {
-                "key": {"type": "http", "scheme": "bearer", "description": "`<app>:<secret>`"},
-                "attempt_key": {"type": "http", "scheme": "bearer", "description": "TIDEMILL_ATTEMPT_KEY"},
+                "key": {"type": "http", "scheme": "bearer", "description": "An application key: `<app>:<secret>`."},
+                "attempt_key": {"type": "http", "scheme": "bearer", "description": "For the program of an attempt: its `TIDEMILL_ATTEMPT_KEY`."},
             },
         },
     })
@@ -134,6 +137,8 @@ fn operation(call: &Call, generator: &mut SchemaGenerator, problem: &Schema) -> 
     };
     let problems = json!({"description": "Not done; says why.", "content": {"application/problem+json": {"schema": problem}}});
     let mut operation = json!({
+        "operationId": call.name.map_or_else(|| operation_id(&call.method, call.path), str::to_owned),
+        "tags": [tag_of(call.path).name],
         "summary": call.summary,
         "parameters": parameters,
         "responses": {"200": {"description": "Done.", "content": content}, "default": problems},

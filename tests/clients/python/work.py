@@ -10,15 +10,16 @@ import time
 
 import made
 from made import AuthenticatedClient
-from made.api.default import get_api_batches, get_api_groups_group_jobs_job, post_api_jobs_apply, post_api_jobs_id_run
+from made.api.batches import list_batches
+from made.api.jobs import apply_jobs, get_job_by_name, run_job
 from made.models import (
     Applied,
     ApplyRequest,
     BatchViewList,
     Generated,
-    GetApiBatchesState,
     JobDetail,
     JobSpec,
+    ListBatchesState,
     Problem,
     RunRequest,
     RunRequestParameters,
@@ -37,22 +38,22 @@ def done(kind, answer):
 
 def run(client):
     body = ApplyRequest(jobs=[JobSpec(**JOB)])
-    applied = done(Applied, post_api_jobs_apply.sync(client=client, body=body, idempotency_key="from-python"))
+    applied = done(Applied, apply_jobs.sync(client=client, body=body, idempotency_key="from-python"))
     job = done(
         JobDetail,
-        get_api_groups_group_jobs_job.sync(JOB["group"], JOB["name"], client=client, at_least=applied.position),
+        get_job_by_name.sync(JOB["group"], JOB["name"], client=client, at_least=applied.position),
     )
     parameters = RunRequestParameters()
     parameters["city"] = "Berlin"
     at = datetime.datetime(2026, 1, 1, tzinfo=datetime.timezone.utc)
     body = RunRequest(logical_time=at, parameters=parameters)
-    return job.id, done(Generated, post_api_jobs_id_run.sync(job.id, client=client, body=body)).batch
+    return job.id, done(Generated, run_job.sync(job.id, client=client, body=body)).batch
 
 
 def finished(client, job, batch):
     deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
-        part = done(BatchViewList, get_api_batches.sync(client=client, job=job, state=GetApiBatchesState.FINISHED))
+        part = done(BatchViewList, list_batches.sync(client=client, job=job, state=ListBatchesState.FINISHED))
         for found in part.items:
             if found.id == batch:
                 return found
@@ -69,7 +70,7 @@ def main():
         job, batch = run(client)
         ended = finished(client, job, batch)
         wrong = JobSpec(**{**JOB, "name": "a/b"}, retries=-1)
-        problem = done(Problem, post_api_jobs_apply.sync(client=client, body=ApplyRequest(jobs=[wrong])))
+        problem = done(Problem, apply_jobs.sync(client=client, body=ApplyRequest(jobs=[wrong])))
     print(
         json.dumps(
             {

@@ -3,10 +3,11 @@
 
 import createClient from "openapi-fetch";
 
-import type { components, paths } from "./api.js";
+import type { components, operations, paths } from "./api.js";
 
 type Problem = components["schemas"]["Problem"];
 type Batch = components["schemas"]["BatchView"];
+type BatchFilter = operations["listBatches"]["parameters"]["query"];
 
 const PATIENCE_MS = 30_000;
 const JOB = { group: "default", name: "from-typescript", type: "noop" } satisfies components["schemas"]["JobSpec"];
@@ -53,7 +54,8 @@ async function run(position: string | undefined): Promise<{ job: number; batch: 
 async function batches(job: number): Promise<Batch[]> {
   const found: Batch[] = [];
   for (let cursor: string | undefined; ; ) {
-    const part = done(await client.GET("/api/batches", { params: { query: { job, state: "finished", limit: 1, cursor } } }));
+    const query: BatchFilter = { job, state: "finished", limit: 1, cursor };
+    const part = done(await client.GET("/api/batches", { params: { query } }));
     found.push(...part.items);
     if (!part.next) {
       return found;

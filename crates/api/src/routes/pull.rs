@@ -32,18 +32,21 @@ pub(super) fn calls(calls: Calls) -> Calls {
                 "/api/pull",
                 "The user's grant again, or the earliest task that is due; else when to ask again",
             )
+            .named("pullTask")
             .takes::<PullRequest>()
             .gives::<PullAnswer>(),
             pull,
         )
         .add(
             Call::act("/api/pull/complete", "The user has done what it was given; may be repeated")
+                .named("completePullGrant")
                 .takes::<CompleteRequest>()
                 .gives::<Completed>(),
             complete,
         )
         .add(
             Call::act("/api/pull/return", "Gives a grant back, so that it can be given again")
+                .named("returnPullGrant")
                 .takes::<ReturnRequest>(),
             give_back,
         )

@@ -69,6 +69,7 @@ pub(crate) fn calls() -> Calls {
         )
         .add(
             Call::get("/api/log", "A part of the log of a job's newest batch, over all its attempts")
+                .named("getJobLog")
                 .of_group(Permission::ReadLogs)
                 .key_in_fields()
                 .query(&OF_PART)
@@ -77,6 +78,7 @@ pub(crate) fn calls() -> Calls {
         )
         .add(
             Call::get("/api/log/download", "The whole log of the newest attempt of a job's newest batch")
+                .named("downloadJobLog")
                 .of_group(Permission::ReadLogs)
                 .key_in_fields()
                 .query(&OF_LOG)
@@ -93,6 +95,7 @@ pub(crate) fn calls() -> Calls {
         )
         .add(
             Call::remove("/api/job/kill", "Ends the newest unfinished batch of a job")
+                .named("killJob")
                 .key_in_fields()
                 .query(&OF_JOB)
                 .gives::<newest::Killed>(),
@@ -100,6 +103,7 @@ pub(crate) fn calls() -> Calls {
         )
         .add(
             Call::act("/api/worker/status", "Takes a worker off duty, or on again")
+                .named("setWorkerStatus")
                 .key_in_fields()
                 .takes::<worker::WorkerStatusRequest>()
                 .gives::<worker::WorkerSwitched>(),

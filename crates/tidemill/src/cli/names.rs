@@ -45,6 +45,10 @@ fn of_calls(names: &mut BTreeSet<String>) {
             let parameters = call["parameters"].as_array().into_iter().flatten();
             let query = parameters.filter(|it| it["in"] == "query").filter_map(|it| it["name"].as_str());
             names.extend(query.map(|name| format!("{call_name} ?{name}")));
+            // Generated clients are made of both.
+            let (id, tags) = (call["operationId"].as_str(), call["tags"].as_array().into_iter().flatten());
+            names.extend(id.map(|id| format!("{call_name} = {id}")));
+            names.extend(tags.filter_map(Value::as_str).map(|tag| format!("{call_name} in {tag}")));
             names.insert(call_name);
         }
     }

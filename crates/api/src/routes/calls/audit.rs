@@ -15,14 +15,16 @@ pub(super) fn calls(calls: Calls) -> Calls {
             .with(audit::UNTIL)
     };
     let summary = "Who asked for which change and when, and refused calls, the newest first";
-    let list = Call::list::<AuditView>("/api/audit", summary);
+    let list = Call::list::<AuditView>("/api/audit", summary).named("listAuditRows");
     let summary = "The same, the oldest first, as lines of JSON; goes on after any row of it";
-    let export = Call::get("/api/audit/export", summary).fresh().with(audit::AFTER);
+    let export = Call::get("/api/audit/export", summary).named("exportAuditRows").fresh().with(audit::AFTER);
     calls
         .add(filtered(list).of_group(audit::NEEDS), audit::list)
         .add(filtered(export).of_group(audit::NEEDS).gives_media("application/x-ndjson"), audit::export)
         .add(
-            Call::one::<AuditView>("/api/audit/{id}", "A row of the audit list").of_group(audit::NEEDS),
+            Call::one::<AuditView>("/api/audit/{id}", "A row of the audit list")
+                .named("getAuditRow")
+                .of_group(audit::NEEDS),
             audit::get,
         )
 }

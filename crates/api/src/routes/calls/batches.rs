@@ -37,6 +37,7 @@ fn of_batches(calls: Calls) -> Calls {
         )
         .add(
             Call::one::<Why>("/api/batches/{id}/why", "Every condition that keeps a batch from running")
+                .named("explainBatch")
                 .with(batches::AS_OF),
             batches::why,
         )
@@ -61,6 +62,7 @@ fn of_batches(calls: Calls) -> Calls {
                 "/api/batches/{id}/vouch",
                 "A person says that nothing of an attempt runs any more; it ends as lost",
             )
+            .named("vouchForAttempt")
             .needing(Permission::DeclareDead)
             .takes::<batch_commands::VouchRequest>(),
             batch_commands::vouch,
@@ -70,6 +72,7 @@ fn of_batches(calls: Calls) -> Calls {
                 "/api/batches/{id}/adopt",
                 "An attempt of a lost life of the log becomes that of the batch; its end counts",
             )
+            .named("adoptAttempt")
             .needing(Permission::DeclareDead)
             .takes::<batch_commands::AdoptRequest>(),
             batch_commands::adopt,
@@ -121,6 +124,7 @@ fn logs_of(calls: Calls) -> Calls {
                 "/api/batches/{id}/log/download",
                 "An attempt's whole log byte for byte, or the part that the header `Range` names (206)",
             )
+            .named("downloadBatchLog")
             .of_group(Permission::ReadLogs)
             .with(logs::TYPE)
             .with(logs::ATTEMPT)
@@ -132,7 +136,9 @@ fn logs_of(calls: Calls) -> Calls {
             Call::one::<LogMatches>(
                 "/api/batches/{id}/log/search",
                 "Lines of an attempt's log that have a text; goes on from the `offset` of the part before",
-            ).needing(Permission::ReadLogs)
+            )
+            .named("searchBatchLog")
+            .needing(Permission::ReadLogs)
             .with(logs::TEXT)
             .with(logs::IGNORE_CASE)
             .with(logs::TYPE)
@@ -157,6 +163,7 @@ fn logs_of(calls: Calls) -> Calls {
                  longer than 256 KiB, which comes in parts, `cut` or `gone` {attempt} where one is not complete or not kept, \
                  `progress` {} where only an id has to be told, `end` {result} once the batch has finished",
             )
+            .named("tailBatchLog")
             .of_group(Permission::ReadLogs)
             .with(log_tail::ATTEMPT)
             .with(log_tail::TYPE)
@@ -172,6 +179,7 @@ pub(super) fn bulk(calls: Calls) -> Calls {
     calls
         .add(
             Call::act("/api/bulk", "One action for all batches or jobs that fit a filter, as one operation")
+                .named("startBulkOperation")
                 .takes::<bulk::BulkRequest>()
                 .gives::<bulk::BulkStarted>()
                 .or_gives::<bulk::BulkPlan>(),
@@ -179,15 +187,19 @@ pub(super) fn bulk(calls: Calls) -> Calls {
         )
         .add(
             Call::list::<BulkView>("/api/bulk", "Operations on many batches or jobs, newest first")
+                .named("listBulkOperations")
                 .of_site(Permission::View),
             bulk::list,
         )
         .add(
-            Call::one::<BulkView>("/api/bulk/{id}", "How far an operation is").own(Permission::View),
+            Call::one::<BulkView>("/api/bulk/{id}", "How far an operation is")
+                .named("getBulkOperation")
+                .own(Permission::View),
             bulk::get,
         )
         .add(
             Call::get("/api/bulk/{id}/items", "What came of each batch or job of an operation")
+                .named("listBulkOperationItems")
                 .own(Permission::View)
                 .with(bulk::OUTCOME)
                 .page()
@@ -201,12 +213,14 @@ pub(super) fn reruns(calls: Calls) -> Calls {
     calls
         .add(
             Call::act("/api/reruns", "Plans a rerun of a span of logical times")
+                .named("planRerun")
                 .takes::<rerun_plans::RerunRequest>()
                 .gives::<rerun_plans::RerunPlanned>(),
             rerun_plans::request,
         )
         .add(
             Call::act("/api/cold-starts", "Plans a cold start of the jobs of a period")
+                .named("planColdStart")
                 .of_site(Permission::ColdStart)
                 .takes::<rerun_plans::ColdStartRequest>()
                 .gives::<rerun_plans::RerunPlanned>(),
@@ -255,7 +269,9 @@ pub(super) fn external_dependencies(calls: Calls) -> Calls {
             external_dependencies::waive,
         )
         .add(
-            Call::act("/api/batches/{id}/quality", "The quality service's word on a batch").needing(Permission::Answer)
+            Call::act("/api/batches/{id}/quality", "The quality service's word on a batch")
+                .named("reportBatchQuality")
+                .needing(Permission::Answer)
                 .takes::<external_dependencies::QualityRequest>(),
             external_dependencies::quality,
         )
@@ -264,6 +280,7 @@ pub(super) fn external_dependencies(calls: Calls) -> Calls {
                 "/api/third-party",
                 "A third party says that something is ready, or is so no longer; kept for batches to come",
             )
+            .named("reportThirdParty")
             .of_site(Permission::Answer)
             .takes::<ThirdPartyReport>(),
             external_dependencies::report,
@@ -273,6 +290,7 @@ pub(super) fn external_dependencies(calls: Calls) -> Calls {
                 "/api/third-party",
                 "What third parties said last, by code and logical time",
             )
+            .named("listThirdPartyReports")
             .everybody(Permission::View)
             .with(external_dependencies::CODE),
             external_dependencies::reports,
@@ -282,11 +300,13 @@ pub(super) fn external_dependencies(calls: Calls) -> Calls {
                 "/api/probes",
                 "Probes the paths that a batch waits for at once; everything, with an administrator's key that is bound to no group",
             )
+            .named("runProbes")
             .takes::<external_dependencies::ProbeRequest>(),
             external_dependencies::probe_now,
         )
         .add(
             Call::one::<List<LateProbeView>>("/api/probes/late", "Checks of paths that fail or are late")
+                .named("listLateProbes")
                 .of_site(Permission::View),
             external_dependencies::late_probes,
         )

@@ -39,6 +39,7 @@ fn definitions(calls: Calls) -> Calls {
                 "/api/jobs/export",
                 "Jobs as they could have been written; `apply` takes them",
             )
+            .named("exportJobs")
             .with(apply::GROUP),
             apply::export,
         )
@@ -75,7 +76,8 @@ fn definitions(calls: Calls) -> Calls {
             Call::one::<JobDetail>(
                 "/api/groups/{group}/jobs/{job}",
                 "A job by the names of its group and its own",
-            ),
+            )
+            .named("getJobByName"),
             jobs::get_named,
         )
 }
@@ -88,6 +90,7 @@ fn actions(calls: Calls) -> Calls {
                 "/api/jobs/{id}/preview",
                 "The next fires, or one logical time, with all templates resolved",
             )
+            .named("previewJob")
             .with(jobs::N)
             .with(jobs::AFTER)
             .with(jobs::AT),

@@ -40,6 +40,7 @@ fn user_calls(calls: Calls) -> Calls {
         )
         .add(
             Call::act("/api/pull/users", "Gives up to 500 users their home group, all or none")
+                .named("assignPullUsers")
                 .of_group(Permission::Administer)
                 .takes::<users::AssignRequest>(),
             users::assign,
@@ -75,7 +76,9 @@ fn task_calls(calls: Calls) -> Calls {
             tasks::list,
         )
         .add(
-            Call::act("/api/pull/tasks", "A new task for a group or a user").needing(Permission::Edit)
+            Call::act("/api/pull/tasks", "A new task for a group or a user")
+                .named("createPullTask")
+                .needing(Permission::Edit)
                 .takes::<TaskSpec>()
                 .gives::<tasks::TaskWritten>(),
             tasks::create,

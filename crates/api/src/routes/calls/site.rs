@@ -100,7 +100,10 @@ pub(super) fn groups(calls: Calls) -> Calls {
             groups::freeze,
         )
         .add(
-            Call::remove("/api/freezes/{scope}", "Lifts a freeze").settles().with(groups::REASON),
+            Call::remove("/api/freezes/{scope}", "Lifts a freeze")
+                .named("liftFreeze")
+                .settles()
+                .with(groups::REASON),
             groups::lift,
         )
 }
@@ -147,6 +150,7 @@ fn workers(calls: Calls) -> Calls {
                 "/api/workers/{id}/vouch",
                 "Nothing of the lost worker runs any more: what it held ends",
             )
+            .named("vouchForWorker")
             .needing(Permission::DeclareDead)
             .takes::<groups::VouchRequest>(),
             groups::vouch,
@@ -156,6 +160,7 @@ fn workers(calls: Calls) -> Calls {
                 "/api/workers/{id}/end-stray",
                 "Ends an attempt of a lost life of the log that runs there",
             )
+            .named("endStrayAttempt")
             .needing(Permission::DeclareDead)
             .takes::<groups::EndStrayRequest>(),
             groups::end_stray,
@@ -181,12 +186,14 @@ pub(super) fn calls(calls: Calls) -> Calls {
         )
         .add(
             Call::get("/api/me/rights", "Who asks, and which calls that one may make, with the reason")
+                .named("getMyRights")
                 .everybody(Permission::View)
                 .gives::<me::MyRights>(),
             me::rights,
         )
         .add(
             Call::get("/api/events", "The public feed, as server-sent events")
+                .named("streamEvents")
                 .of_group(Permission::View)
                 .with(events::AFTER)
                 .with(events::FROM)
@@ -213,6 +220,7 @@ pub(super) fn calls(calls: Calls) -> Calls {
                 "/api/level/hold",
                 "Keeps the level as it is, so that the older version can be gone back to",
             )
+            .named("holdLevel")
             .of_site(Permission::Manage)
             .takes::<level::HoldRequest>()
             .gives::<Written>(),
@@ -220,6 +228,7 @@ pub(super) fn calls(calls: Calls) -> Calls {
         )
         .add(
             Call::remove("/api/level/hold", "Lets the level be raised once every process reads the next one")
+                .named("releaseLevel")
                 .of_site(Permission::Manage)
                 .with(groups::REASON),
             level::release,
@@ -262,12 +271,14 @@ pub(crate) fn admin_calls() -> Calls {
     Calls::default()
         .add(
             Call::get("/api/admin", "What goes on, or went on last, in this instance")
+                .named("getAdminOperation")
                 .of_site(Permission::Manage)
                 .gives::<Option<OperationStatus>>(),
             site::operation,
         )
         .add(
             Call::act("/api/admin/rebuild", "Begins to rebuild read tables or hints; one at a time")
+                .named("rebuildTables")
                 .of_site(Permission::Manage)
                 .takes::<RebuildRequest>()
                 .gives::<OperationStatus>(),
@@ -275,12 +286,14 @@ pub(crate) fn admin_calls() -> Calls {
         )
         .add(
             Call::act("/api/admin/verify", "Begins to compare the read tables; one at a time")
+                .named("verifyTables")
                 .of_site(Permission::Manage)
                 .gives::<OperationStatus>(),
             site::verify,
         )
         .add(
             Call::act("/api/admin/keys", "Creates or replaces an application key, where all are lost")
+                .named("defineKeyAsOperator")
                 .of_site(Permission::Manage)
                 .takes::<keys::KeyRequest>()
                 .gives::<keys::KeyDefined>(),
@@ -288,6 +301,7 @@ pub(crate) fn admin_calls() -> Calls {
         )
         .add(
             Call::act("/api/admin/partitions/{partition}/set-time", "Sets a partition's clock")
+                .named("setPartitionTime")
                 .of_site(Permission::Manage)
                 .takes::<site::SetTimeRequest>(),
             site::set_time,
@@ -299,6 +313,7 @@ pub(crate) fn attempt_calls() -> Calls {
     let summary = "The program of a running attempt says whether it has succeeded";
     Calls::default().add(
         Call::post("/api/attempts/{id}/code", summary)
+            .named("reportAttemptCode")
             .attempt_key()
             .takes::<codes::CodeRequest>()
             .gives::<Written>(),
@@ -309,7 +324,7 @@ pub(crate) fn attempt_calls() -> Calls {
 /// The calls that need no key.
 pub(crate) fn open_calls() -> Calls {
     Calls::default()
-        .add(Call::get("/healthz", "Whether the process lives"), site::healthz)
-        .add(Call::get("/readyz", "Whether it can do its work"), site::readyz)
-        .add(Call::get("/api/openapi.json", "This document"), site::openapi)
+        .add(Call::get("/healthz", "Whether the process lives").named("getHealth"), site::healthz)
+        .add(Call::get("/readyz", "Whether it can do its work").named("getReadiness"), site::readyz)
+        .add(Call::get("/api/openapi.json", "This document").named("getOpenApiDocument"), site::openapi)
 }

@@ -44,6 +44,7 @@ pub(super) fn calls(calls: Calls) -> Calls {
         )
         .add(
             Call::get("/api/on-call", "Who is on call at a time, by department")
+                .named("listOnCall")
                 .of_site(Permission::View)
                 .with(on_call::DEPARTMENT)
                 .with(on_call::AT)
@@ -132,6 +133,7 @@ fn department_calls(calls: Calls) -> Calls {
                 "/api/departments/{name}/on-call",
                 "Who is on call in the next days, one duty after the other",
             )
+            .named("listDepartmentOnCall")
             .of_site(Permission::View)
             .with(on_call::AT)
             .with(on_call::DAYS),
