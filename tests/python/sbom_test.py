@@ -51,10 +51,23 @@ class Sbom(unittest.TestCase):
         for component in self.bom["components"]:
             with self.subTest(component["purl"]):
                 self.assertTrue(component["licenses"])
+                if component["purl"].startswith("pkg:npm/"):
+                    continue
                 checksum = checksums[component["name"], component["version"]]
                 hashes = [it["content"] for it in component.get("hashes", [])]
                 self.assertEqual(hashes, [checksum] if checksum else [])
                 self.assertEqual(checksum is None, component["name"].startswith("tidemill-"))
+
+    def test_what_the_reference_is_made_of_is_listed_as_it_was_fetched(self):
+        page = self.components["swagger-ui-dist"]
+        place = REPO / "crates/api/reference"
+        about = json.loads((place / "package.json").read_text())
+        self.assertEqual(page["purl"], f"pkg:npm/swagger-ui-dist@{about['version']}")
+        self.assertEqual(page["licenses"], [{"expression": "Apache-2.0"}])
+        self.assertEqual([len(it["content"]) for it in page["hashes"]], [128])
+        self.assertIn("Apache License", (place / "LICENSE").read_text())
+        self.assertIn(f"{about['version']}/swagger-ui.css", (place / "index.html").read_text())
+        self.assertIn(page["purl"], [to for it in self.bom["dependencies"] for to in it["dependsOn"]])
 
     def test_what_is_linked_is_told_from_what_builds_and_what_tests(self):
         scope = {name: it["scope"] for name, it in self.components.items()}

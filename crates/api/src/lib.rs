@@ -51,6 +51,7 @@ mod position;
 mod problem;
 mod propagation;
 mod pulling;
+mod reference;
 mod refusal_reports;
 mod refusals;
 mod rights;

@@ -11,7 +11,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use crate::app::App;
-use crate::{Config, Deps, Error, bulk_carrier, layers, openapi, refusal_reports, routes, s4};
+use crate::{Config, Deps, Error, bulk_carrier, layers, openapi, reference, refusal_reports, routes, s4};
 
 /// The interface without a socket.
 ///
@@ -43,6 +43,7 @@ fn service(app: Arc<App>) -> Router {
         .layer(middleware::from_fn_with_state(Arc::clone(&app), layers::bounded))
         .layer(middleware::from_fn_with_state(Arc::clone(&app), refusal_reports::noted))
         .merge(routes::open_calls().router.layer(Extension::<routes::Document>(&openapi::DOCUMENT)))
+        .merge(reference::pages())
         .fallback(layers::not_found)
         .method_not_allowed_fallback(layers::wrong_method)
         .with_state(app);

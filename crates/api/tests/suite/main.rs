@@ -25,6 +25,7 @@ mod propagation;
 mod provider;
 mod pull;
 mod reads;
+mod reference;
 mod rights;
 mod rows;
 mod sign_in;
