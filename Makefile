@@ -24,7 +24,7 @@ BUILD = $(CARGO) build --locked --workspace --features $(FEATURES) --all-targets
 # One build for both: no bug is in what sim runs, for nothing switches one on.
 SIMULATED = $(CARGO) run --locked --release -p tidemill-testkit --features planted --bin
 
-.PHONY: help run test test-build test-rust test-examples test-python test-feed test-clients test-contract contract fmt-check bench sim sim-modes sim-ci fuzz planted planted-ci nightly rerun-full chaos chaos-ci chaos-build paths fmt lint dependencies deny advisories sbom schemas \
+.PHONY: help run test test-build test-rust test-examples test-python test-feed test-clients test-contract test-reference contract fmt-check bench sim sim-modes sim-ci fuzz planted planted-ci nightly rerun-full chaos chaos-ci chaos-build paths fmt lint dependencies deny advisories sbom schemas \
 	services-start services-stop clean-services
 
 help: ## list the targets
@@ -59,7 +59,7 @@ test: ## install and start the services, run every test, stop the services
 	$(MAKE) fmt-check test-build; \
 	wait $$starting; \
 	eval "$$($(SERVICES) env)"; \
-	$(MAKE) deny test-sbom test-rust test-examples test-python test-feed test-clients test-contract
+	$(MAKE) deny test-sbom test-rust test-examples test-python test-feed test-clients test-contract test-reference
 
 fmt-check:
 	$(CARGO) fmt --all --check
@@ -118,6 +118,9 @@ test-clients: ## clients that are made from the OpenAPI document; wants Node.js,
 
 test-contract:
 	"$$TIDEMILL_TEST_PYTHON" tests/python/contract_test.py
+
+test-reference: ## the browsable reference in a browser, against a server that it starts; wants chromium; ARGS="--pictures DIR"
+	"$$TIDEMILL_TEST_PYTHON" tests/python/reference_test.py $(ARGS)
 
 contract: ## schemathesis against a service of its own, with SEED=N; wants the address of the Python of services
 	"$$TIDEMILL_TEST_PYTHON" tests/python/contract_test.py --seed $(if $(SEED),$(SEED),$(FUZZ_SEED)) $(ARGS)
