@@ -54,6 +54,7 @@ mod pulling;
 mod reference;
 mod refusal_reports;
 mod refusals;
+mod right;
 mod rights;
 mod routes;
 mod s4;

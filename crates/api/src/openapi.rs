@@ -8,8 +8,8 @@ use schemars::generate::SchemaSettings;
 use schemars::{Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 use tidemill_model::{
-    BatchId, BulkId, CalendarName, DepartmentName, GroupName, JobId, JobName, PersonName, PoolName, RerunId,
-    TaskId, TemplateName, Token, UserName,
+    BatchId, BulkId, CalendarName, CredentialId, DepartmentName, GroupName, JobId, JobName, PersonName,
+    PoolName, RerunId, TaskId, TemplateName, Token, UserName,
 };
 
 use crate::call::Call;
@@ -216,6 +216,8 @@ const IN_PATHS: &[(&str, Parameter)] = &[
     ("/api/audit/", Parameter::new("id", "The row.", Rule::of::<AuditPlace>())),
     ("/api/workers/", Parameter::text("id", "The worker.")),
     ("/api/keys/", Parameter::text("app", "The key's name.")),
+    ("/api/people/", Parameter::new("id", "The session, token or invitation.", Rule::of::<CredentialId>())),
+    ("/api/me/", Parameter::new("id", "The session, token or invitation.", Rule::of::<CredentialId>())),
     ("/api/people/", Parameter::new("name", "The person.", Rule::of::<PersonName>())),
     ("/api/departments/", Parameter::new("name", "The department.", Rule::of::<DepartmentName>())),
     ("/api/calendars/", Parameter::new("name", "The calendar's name.", Rule::of::<CalendarName>())),

@@ -11,14 +11,14 @@ use axum::response::Response;
 use tidemill_cluster::{SubmitError, SubmitRequest, request_id};
 use tidemill_journal::now;
 use tidemill_model::{
-    AccessCommand, Actor, Level, LiveAnswer, LiveQuery, Outcome, Refusal, RefusalReason, ShardId,
+    AccessCommand, Actor, CredentialCommand, Level, LiveAnswer, LiveQuery, Outcome, Refusal, RefusalReason,
+    ShardId,
 };
 use tidemill_serving::Peer;
 
 use crate::app::App;
 use crate::auth::{Credentials, user_of};
 use crate::refusals::{Refused, RefusedCall, Shown};
-use crate::uses;
 
 /// From one report to the next.
 const EVERY: Duration = Duration::from_secs(60);
@@ -74,7 +74,7 @@ pub(crate) async fn run(app: Arc<App>) {
             _ = stopping.wait_for(|stopping| *stopping) => return,
         }
         report(&app).await;
-        uses::report(&app).await;
+        report_uses(&app).await;
     }
 }
 
@@ -136,4 +136,30 @@ fn wait(app: &App, refusals: Vec<Refusal>, reason: &str) {
 
 fn calls(refusals: &[Refusal]) -> u64 {
     refusals.iter().map(|refusal| u64::from(refusal.count)).sum()
+}
+
+/// Reports what was shown since the last time. What does not arrive is reported when it is shown again.
+async fn report_uses(app: &App) {
+    loop {
+        let uses = app.uses.take();
+        if uses.is_empty() {
+            return;
+        }
+        let count = uses.len();
+        let request = SubmitRequest {
+            shard: ShardId::CATALOGUE,
+            request: request_id(),
+            actor: Actor { app: PROCESS.into(), user: None },
+            command: CredentialCommand::ReportUses { uses }.into(),
+        };
+        let reason = match app.deps.submitter.submit(request, Some(app.config.write_timeout())).await {
+            Ok(reply) => match reply.outcome {
+                Outcome::Refused(rejection) => rejection.to_string(),
+                Outcome::Done | Outcome::Answered(_) | Outcome::Repeated | Outcome::Deferred => continue,
+            },
+            Err(error) => error.to_string(),
+        };
+        tracing::warn!(count, "that {count} credentials were used is not on record: {reason}");
+        return;
+    }
 }

@@ -5,43 +5,17 @@
 //! handler can forget to ask. Whoever may not see an object is told what those are told who name one that is not there.
 //! `docs/reference/rights.md` is made from what the calls declare.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use tidemill_directory::{Directory, Held, Key};
-use tidemill_model::{Account, Actor, Grant, GrantOn, Permission, Person, PersonName, RequestId, Token};
+use tidemill_model::{Account, Actor, Grant, GrantOn, Permission, Person};
 use tidemill_store::{Reach as Seen, Within};
 
 use crate::Problem;
-use crate::credential::{PROVIDER, SESSION};
+use crate::credential::SESSION;
 use crate::object::Object;
 use crate::person::{Acting, owners};
-use crate::secret::fingerprint;
-
-/// What a request asks for that has an id of the caller's own (API-4), as a fingerprint. Clones share the body, which comes
-/// after its head.
-#[derive(Debug, Clone)]
-pub(crate) struct Asks {
-    head: u64,
-    body: Arc<OnceLock<u64>>,
-}
-
-impl Asks {
-    pub(crate) fn new<'p>(head: impl IntoIterator<Item = &'p [u8]>) -> Self {
-        Self { head: fingerprint(head), body: Arc::default() }
-    }
-
-    /// The body has come. There is one.
-    pub(crate) fn with_body(&self, bytes: &[u8]) {
-        self.body.get_or_init(|| fingerprint([bytes]));
-    }
-
-    fn fingerprint(&self) -> u64 {
-        match self.body.get() {
-            Some(body) => fingerprint([&self.head.to_be_bytes()[..], &body.to_be_bytes()]),
-            None => self.head,
-        }
-    }
-}
+pub(crate) use crate::right::{Asks, Right};
 
 /// Who calls: a key that is good, in the name of a person or not.
 #[derive(Debug, Clone)]
@@ -57,44 +31,6 @@ pub(crate) struct Caller {
     own: Option<Arc<Held>>,
     holder: Arc<str>,
     asks: Option<Asks>,
-}
-
-/// The right to one write: whose it is. There is one where a [`Caller`] was found to have it.
-#[derive(Debug, Clone)]
-pub(crate) struct Right {
-    actor: Actor,
-    asks: Option<Asks>,
-}
-
-impl Right {
-    pub(crate) fn actor(&self) -> Actor {
-        self.actor.clone()
-    }
-
-    /// Under a key that the caller chose for the request.
-    pub(crate) fn request(&self, key: &str) -> RequestId {
-        match &self.asks {
-            Some(asks) => RequestId::of_client(&self.actor.app, key, asks.fingerprint()),
-            None => RequestId::new(format!("{}:{key}", self.actor.app)),
-        }
-    }
-
-    /// A person who has shown who they are, about what they sign in with.
-    pub(crate) fn of_person(name: &PersonName) -> Self {
-        Self { actor: Actor { app: SESSION.into(), user: Some(name.as_str().into()) }, asks: None }
-    }
-
-    /// What the provider says of a person, by whom that person signs in.
-    pub(crate) fn of_provider(name: &PersonName) -> Self {
-        Self { actor: Actor { app: PROVIDER.into(), user: Some(name.as_str().into()) }, asks: None }
-    }
-
-    /// The program of a running attempt, for the command of its own that its key was found good for. Request ids count for
-    /// one application each: of two attempts that choose the same one, each has its own. No application's name holds a
-    /// colon.
-    pub(crate) fn of_attempt(token: Token, asks: Asks) -> Self {
-        Self { actor: Actor { app: format!("attempt:{token}").into(), user: None }, asks: Some(asks) }
-    }
 }
 
 impl Caller {
@@ -415,6 +351,6 @@ impl Caller {
 
     fn right(&self) -> Right {
         let actor = Actor { app: Arc::clone(self.app()), user: self.user.clone() };
-        Right { actor, asks: self.asks.clone() }
+        Right::new(actor, self.asks.clone())
     }
 }

@@ -66,9 +66,14 @@ pub(crate) const TAGS: &[Tag] = &[
         paths: &["/api/people", "/api/departments", "/api/directory", "/api/on-call"],
     },
     Tag {
+        name: "Sign-in",
+        about: "How people sign in and out, and their sessions, tokens and invitations.",
+        paths: &["/api/sign-in", "/api/me", "/api/people/{name}/credentials", "/api/people/{name}/invite"],
+    },
+    Tag {
         name: "Keys",
         about: "Application keys, and what the caller's own may do.",
-        paths: &["/api/keys", "/api/me/"],
+        paths: &["/api/keys", "/api/me/rights"],
     },
     Tag {
         name: "Audit",

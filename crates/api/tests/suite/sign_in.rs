@@ -9,8 +9,8 @@ use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use tidemill_model::{
-    Actor, Command, CredentialCommand, CredentialKind, Level, LevelState, LiveAnswer, LiveQuery, Outcome,
-    Rejection,
+    Actor, Command, CredentialCommand, CredentialKind, CredentialsToEnd, Level, LevelState, LiveAnswer,
+    LiveQuery, Outcome, Rejection,
 };
 
 use crate::fixture::{Answered, Fixture, send};
@@ -432,6 +432,39 @@ async fn nobody_gives_more_than_they_have() {
     ] {
         assert_eq!(send(token(bad.clone())).await.status, 422, "{bad}");
     }
+}
+
+/// API-5: signing out ends the session, or all of the person's, and takes the cookie away; a key or a token has nothing to sign
+/// out from, and a person ends what is theirs alone.
+#[tokio::test]
+async fn people_sign_out_here_or_everywhere() {
+    let (fixture, mut journal, asked) = fixture().await;
+    journal.decide(&fixture, vec![issued("token", '1', json!("bob"), &json!({}))]);
+    for (body, which) in [
+        (json!({}), CredentialsToEnd::One(id('b').as_str().try_into().unwrap())),
+        (json!({"everywhere": true}), CredentialsToEnd::Sessions),
+    ] {
+        let request = by_page(&fixture, Method::POST, "/api/me/sign-out", 'b').json(&body);
+        let response = request.send().await.unwrap();
+        assert_eq!(response.status(), 200);
+        let cookie = response.headers()["set-cookie"].to_str().unwrap();
+        assert!(cookie.starts_with("__Host-tidemill=; ") && cookie.contains("Max-Age=0"), "{cookie}");
+        let (actor, command) = asked.lock().unwrap().pop().unwrap();
+        let CredentialCommand::End { person, which: found } = command else { panic!("{command:?}") };
+        assert_eq!((&*actor.app, person.as_str(), found), ("session", "bob", which));
+    }
+    let out = |request: RequestBuilder| code(request.json(&json!({})));
+    assert_eq!(out(by_token(&fixture, Method::POST, "/api/me/sign-out", '1')).await.0, 403);
+    assert_eq!(out(fixture.request(Method::POST, "/api/me/sign-out", "root")).await.0, 403);
+    let own = format!("/api/me/credentials/{}", id('1'));
+    assert_eq!(send(by_token(&fixture, Method::DELETE, &own, '1')).await.status, 200);
+    let (actor, _) = asked.lock().unwrap().pop().unwrap();
+    assert_eq!(*actor.app, format!("token:{}", id('1')));
+    for nothing in ["x", "ZZZZZZZZZZZZZZZZ"] {
+        let path = format!("/api/me/credentials/{nothing}");
+        assert_eq!(send(by_page(&fixture, Method::DELETE, &path, 'b')).await.status, 404);
+    }
+    assert_eq!(asked.lock().unwrap().len(), 0);
 }
 
 /// API-5: what ends is refused within a second, on streams too, whose ever it was.

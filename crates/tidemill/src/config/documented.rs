@@ -49,6 +49,10 @@ fn sample(path: &str, default: &Value) -> Value {
         "api.internal_key" | "internal_key" => json!("sixteen letters and more"),
         "api.logs_key" | "logs_key" => json!("other sixteen letters"),
         "api.operator_key" | "operator_key" => json!("sixteen more letters"),
+        "api.sign_in.oidc" => json!({
+            "issuer": "https://sso.example.org", "client_id": "tidemill",
+            "redirect_url": "https://tidemill.example.org/api/sign-in/oidc/done",
+        }),
         "archive.place" => json!("/data/archive"),
         "snapshots.place" => json!("/data/snapshots"),
         "executor.keep_jobs_on_stop" => json!(true),

@@ -15,6 +15,7 @@ use crate::keys::Keys;
 
 /// Settings that hold a map; a layer that gives one replaces it whole.
 pub(super) const OPEN: &[&str] = &[
+    "api.sign_in.oidc",
     "executor.reserved",
     "executor.slots",
     "executor.types",
@@ -28,6 +29,7 @@ pub(super) const SECRET: &[&str] = &[
     "api.internal_key",
     "api.logs_key",
     "api.operator_key",
+    "api.sign_in.oidc",
     "archive.s3.secret_access_key",
     "internal_key",
     "log.kafka",

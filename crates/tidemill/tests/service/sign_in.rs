@@ -30,9 +30,9 @@ fn people_sign_in_invite_and_leave() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::start_with(dir.path(), &[("PROCESS__HEARTBEAT_MS", "200")]);
     until("the level is raised", || (server.json(&["level", "show"])["level"].as_u64()? >= 4).then_some(()));
-    let homes = tempfile::tempdir().unwrap();
+    let places = tempfile::tempdir().unwrap();
     let at_home = |name: &str| {
-        let home = homes.path().join(name);
+        let home = places.path().join(name);
         fs::create_dir_all(&home).unwrap();
         Person { home }
     };

@@ -41,22 +41,27 @@ use crate::write::{Done, Write};
 pub(crate) fn open_calls() -> Calls {
     Calls::default()
         .add(
-            Call::get("/api/sign-in", "How one can sign in here").gives::<provider::SignInOptions>(),
+            Call::get("/api/sign-in", "How one can sign in here")
+                .named("getSignInOptions")
+                .gives::<provider::SignInOptions>(),
             provider::options,
         )
         .add(
-            Call::get("/api/sign-in/oidc", "Sends a browser to the provider, to sign in there"),
+            Call::get("/api/sign-in/oidc", "Sends a browser to the provider, to sign in there")
+                .named("beginProviderSignIn"),
             provider::begin,
         )
         .add(
             Call::get(
                 "/api/sign-in/oidc/done",
                 "Where the provider sends the browser back to: sets the cookie of a session",
-            ),
+            )
+            .named("endProviderSignIn"),
             provider::done,
         )
         .add(
             Call::post("/api/sign-in", "Signs a person in with a password: sets the cookie of a session")
+                .named("signIn")
                 .takes::<sessions::SignInRequest>()
                 .gives::<SignedIn>(),
             sessions::sign_in,
@@ -66,6 +71,7 @@ pub(crate) fn open_calls() -> Calls {
                 "/api/sign-in/invitation",
                 "Chooses a password with an invitation, once, and signs in",
             )
+            .named("redeemInvitation")
             .takes::<invitations::RedeemRequest>()
             .gives::<SignedIn>(),
             invitations::redeem,
@@ -77,12 +83,14 @@ pub(super) fn calls(calls: Calls) -> Calls {
     let calls = calls
         .add(
             Call::get("/api/me", "Who calls, and by what")
+                .named("getMe")
                 .everybody(Permission::View)
                 .gives::<sessions::Me>(),
             sessions::me,
         )
         .add(
             Call::post("/api/me/sign-out", "Ends the session that calls, or all of the person's")
+                .named("signOut")
                 .everybody(Permission::View)
                 .takes::<sessions::SignOutRequest>()
                 .gives::<Written>(),
@@ -90,6 +98,7 @@ pub(super) fn calls(calls: Calls) -> Calls {
         )
         .add(
             Call::put("/api/me/password", "Changes the password of who is signed in; other sessions end")
+                .named("changePassword")
                 .everybody(Permission::View)
                 .takes::<sessions::PasswordRequest>()
                 .gives::<SignedIn>(),
@@ -97,6 +106,7 @@ pub(super) fn calls(calls: Calls) -> Calls {
         )
         .add(
             Call::get("/api/me/credentials", "Sessions, tokens and invitations of who calls")
+                .named("listMyCredentials")
                 .everybody(Permission::View)
                 .gives::<List<CredentialView>>(),
             tokens::own,
@@ -106,6 +116,7 @@ pub(super) fn calls(calls: Calls) -> Calls {
                 "/api/me/tokens",
                 "Makes a token, with which a program calls as the person; it is shown once",
             )
+            .named("makeToken")
             .everybody(Permission::View)
             .takes::<tokens::TokenRequest>()
             .gives::<tokens::TokenIssued>(),
@@ -113,6 +124,7 @@ pub(super) fn calls(calls: Calls) -> Calls {
         )
         .add(
             Call::remove("/api/me/credentials/{id}", "Ends a session, a token or an invitation of who calls")
+                .named("endMyCredential")
                 .everybody(Permission::View),
             tokens::end_own,
         )
@@ -121,6 +133,7 @@ pub(super) fn calls(calls: Calls) -> Calls {
                 "/api/sign-in/first-invitation",
                 "Makes the invitation for the first super-administrator, where nobody can sign in yet",
             )
+            .named("inviteFirstPerson")
             .of_site(Permission::Manage)
             .gives::<invitations::FirstInvited>(),
             invitations::invite_first,
@@ -135,12 +148,14 @@ fn of_others(calls: Calls) -> Calls {
                 "/api/people/{name}/invite",
                 "Makes an invitation by which a person chooses a password",
             )
+            .named("invitePerson")
             .of_site(Permission::Administer)
             .gives::<invitations::Invited>(),
             invitations::invite,
         )
         .add(
             Call::get("/api/people/{name}/credentials", "Sessions, tokens and invitations of a person")
+                .named("listCredentialsOfPerson")
                 .of_site(Permission::Administer)
                 .gives::<List<CredentialView>>(),
             tokens::of_person,
@@ -150,11 +165,13 @@ fn of_others(calls: Calls) -> Calls {
                 "/api/people/{name}/credentials",
                 "Ends all that a person signs in with, the password too",
             )
+            .named("endCredentialsOfPerson")
             .of_site(Permission::Administer),
             tokens::end_all,
         )
         .add(
             Call::remove("/api/people/{name}/credentials/{id}", "Ends one credential of a person")
+                .named("endCredentialOfPerson")
                 .of_site(Permission::Administer),
             tokens::end_one,
         )

@@ -27,7 +27,7 @@ use crate::view::Answered;
 use crate::write::Write;
 
 /// Where the browser goes once somebody is signed in.
-const HOME: &str = "/";
+const HOME: &str = "/reference/";
 /// Times that a change of the directory is tried, because somebody else has changed it meanwhile.
 const MAX_CHANGES: usize = 5;
 

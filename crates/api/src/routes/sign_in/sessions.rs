@@ -101,8 +101,8 @@ pub(crate) struct SignOutRequest {
 }
 
 pub(super) async fn sign_out(by: Writer, Body(body): Body) -> Result<Response, Problem> {
-    let SignOutRequest { everywhere } = parse(body)?;
     let caller = SignedInCaller::of(&by.app, &by.caller, "to sign out")?;
+    let SignOutRequest { everywhere } = parse(body)?;
     let which = match everywhere {
         true => CredentialsToEnd::Sessions,
         false => CredentialsToEnd::One(caller.session.id.clone()),
@@ -128,8 +128,8 @@ pub(crate) struct PasswordRequest {
 /// The call goes on in a new session; all others of the person end.
 pub(super) async fn change_password(by: Writer, Body(body): Body) -> Result<Response, Problem> {
     no_idempotency_key(&by.headers)?;
-    let PasswordRequest { old, new } = parse(body)?;
     let caller = SignedInCaller::of(&by.app, &by.caller, "to change the password")?;
+    let PasswordRequest { old, new } = parse(body)?;
     let (app, name) = (&by.app, &caller.person.name);
     passwords::check("new", &new, name.as_str())?;
     app.sign_in_limits.check(name, None, Instant::now())?;

@@ -55,8 +55,8 @@ pub(crate) struct TokenIssued {
 /// For the person, who is signed in: a token makes no other token, which would be good longer or for more.
 pub(super) async fn issue(by: Writer, Body(body): Body) -> Answered<TokenIssued> {
     no_idempotency_key(&by.headers)?;
-    let TokenRequest { title, may, days } = parse(body)?;
     let caller = SignedInCaller::of(&by.app, &by.caller, "to make a token")?;
+    let TokenRequest { title, may, days } = parse(body)?;
     let days = days.unwrap_or(DAYS);
     if !(1..=MAX_DAYS).contains(&days) {
         return Err(Problem::field("days", days, format!("must be 1 to {MAX_DAYS}")));
