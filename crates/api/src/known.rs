@@ -127,7 +127,8 @@ impl App {
         }
     }
 
-    async fn catch_up(&self) {
+    /// Waits for a moment until what others have just recorded is known.
+    pub(crate) async fn catch_up(&self) {
         let (known, now) = (&self.deps.known, Instant::now());
         if known.is_as_of(ago(AWAY)) {
             self.comes(CATCHES_UP, || known.is_as_of(now)).await;

@@ -51,9 +51,14 @@ impl Right {
 
     /// Under a key that the caller chose for the request.
     pub(crate) fn request(&self, key: &str) -> RequestId {
+        // Whoever is signed in has names of their own: no name of an application or a person has a slash.
+        let whose = match &self.actor.user {
+            Some(person) if *self.actor.app == *SESSION => format!("{SESSION}/{person}").into(),
+            Some(_) | None => Arc::clone(&self.actor.app),
+        };
         match &self.asks {
-            Some(asks) => RequestId::of_client(&self.actor.app, key, asks.fingerprint()),
-            None => RequestId::new(format!("{}:{key}", self.actor.app)),
+            Some(asks) => RequestId::of_client(&whose, key, asks.fingerprint()),
+            None => RequestId::new(format!("{whose}:{key}")),
         }
     }
 

@@ -63,6 +63,15 @@ pub struct Credential {
     pub expires_at: Timestamp,
 }
 
+/// By what somebody has shown who they are, where that has to be good still when the catalogue decides.
+#[vocabulary(Eq)]
+pub enum CredentialProof {
+    /// By this session, which calls.
+    Session(CredentialId),
+    /// By the password of this hash.
+    Password(String),
+}
+
 /// Which of a person's credentials end.
 #[vocabulary(Eq)]
 pub enum CredentialsToEnd {

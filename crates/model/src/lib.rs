@@ -60,7 +60,9 @@ pub use command::{
     ObservationCommand, Registration, RerunCommand, Role, SEAL_BYTES, ShardCommand, ShardMessage,
     StartRequest, Submission, TaskCommand, UnfinishedJob, WorkerCommand, seal_parts, sealed_value,
 };
-pub use credential::{Credential, CredentialEnd, CredentialKind, CredentialUse, CredentialsToEnd};
+pub use credential::{
+    Credential, CredentialEnd, CredentialKind, CredentialProof, CredentialUse, CredentialsToEnd,
+};
 pub use definition::{
     GroupSettings, JobDefinition, Mapping, MissedRuns, OnParentFailure, OnSilence, Parent, Period, Priority,
     Program, RunIf, ScheduleRule, ScheduleSpec,

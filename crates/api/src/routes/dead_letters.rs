@@ -32,7 +32,7 @@ pub(super) async fn get(by: Reader, Path(text): Path<String>) -> Answered<DeadLe
     let row = letter(&by.app, &text).await?;
     let (command, obstacle) = match Letter::of(&row) {
         Letter::Command { offset } => match raw(&by.app, &row, offset).await? {
-            Some(raw) => (Some(shown(&raw)), decoded(&by.app, &row, &raw).err()),
+            Some(raw) => (shown(&raw), decoded(&by.app, &row, &raw).err()),
             None => (None, Some(gone(&row, offset))),
         },
         Letter::Timer(job) => (None, suspended_job(&by.app, &row, job).await?.err()),
@@ -104,13 +104,18 @@ async fn raw(app: &App, row: &DeadLetterRow, offset: u64) -> Result<Option<Paylo
     })
 }
 
-fn shown(raw: &[u8]) -> String {
+/// What people sign in with is not shown, for there are hashes in it.
+fn shown(raw: &[u8]) -> Option<String> {
+    let read = CommandRecord::decode(raw);
+    if read.is_ok_and(|record| matches!(record.command, Command::Credential(_))) {
+        return None;
+    }
     let cut = &raw[..raw.len().min(MAX_SHOWN_BYTES)];
     let hex = || cut.iter().map(|byte| format!("{byte:02x}")).collect();
-    match std::str::from_utf8(raw) {
+    Some(match std::str::from_utf8(raw) {
         Ok(_) => String::from_utf8_lossy(cut).into_owned(),
         Err(_) => hex(),
-    }
+    })
 }
 
 /// The command, if it is one that can be decided where it was sent; else why not.
@@ -121,6 +126,9 @@ fn decoded(app: &App, row: &DeadLetterRow, raw: &[u8]) -> Result<CommandRecord, 
         return Err(
             "it is a worker's report, which only that worker can seal; it reports again by itself".to_owned()
         );
+    }
+    if matches!(record.command, Command::Credential(_)) {
+        return Err("it is about what a person signs in with, and would bring back what was so then; the person does it anew".to_owned());
     }
     if i64::from(record.shard.partition(app.deps.partitions)) != row.journal_partition {
         return Err(format!("it is for shard {}, which is not in this partition", record.shard));

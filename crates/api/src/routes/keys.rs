@@ -10,6 +10,7 @@ use tidemill_model::{
 };
 use tidemill_store::ReadTables;
 
+use super::no_token;
 use super::requests::{Writer, written};
 use crate::Problem;
 use crate::app::App;
@@ -72,6 +73,7 @@ pub(crate) struct KeyDefined {
 /// Creates or replaces a key. The log holds its hash only.
 pub(super) async fn define(by: Writer, Body(body): Body) -> Answered<KeyDefined> {
     let right = by.caller.for_site(Permission::Manage)?;
+    no_token(&by.caller)?;
     let KeyRequest { app: name, secret, role, groups, run_as, may, department } = parse(body)?;
     if secret.as_ref().is_some_and(|secret| secret.chars().count() < MIN_SECRET_CHARS) {
         let rule = format!("must have at least {MIN_SECRET_CHARS} characters; leave it out and one is drawn");

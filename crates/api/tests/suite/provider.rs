@@ -6,8 +6,8 @@ use reqwest::Method;
 use reqwest::header::{COOKIE, LOCATION, SET_COOKIE};
 use serde_json::{Value, json};
 use tidemill_model::{
-    Actor, Command, CommandRecord, CredentialCommand, DirectoryChange, DirectoryCommand, LiveAnswer, Outcome,
-    Person,
+    Actor, Command, CommandRecord, CredentialCommand, CredentialsToEnd, DirectoryChange, DirectoryCommand,
+    LiveAnswer, Outcome, Person,
 };
 
 use self::browser::{REDIRECT, sent_back};
@@ -131,7 +131,14 @@ async fn provider_signs_people_in_with_what_it_says_of_them() {
         assert_eq!((status, body["code"].as_str()), (401, Some("not_signed_in")), "{body}");
         assert!(body["detail"].as_str().unwrap().contains(told) && cookies.is_empty(), "{body} {cookies}");
     }
-    assert_eq!(asked.lock().unwrap().len(), 0);
+    // Whoever the provider lets in no more is signed out.
+    let said = std::mem::take(&mut *asked.lock().unwrap());
+    let [(by, Command::Credential(CredentialCommand::End { person, which: CredentialsToEnd::Everything }))] =
+        &said[..]
+    else {
+        panic!("{said:?}")
+    };
+    assert_eq!((&*by.app, person.as_str()), ("identity-provider", "cem"));
     let denied =
         send(fixture.open(Method::GET, "/api/sign-in/oidc/done?error=access_denied&error_description=no"))
             .await;

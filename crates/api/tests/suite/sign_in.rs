@@ -9,8 +9,8 @@ use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use tidemill_model::{
-    Actor, Command, CredentialCommand, CredentialKind, CredentialsToEnd, Level, LevelState, LiveAnswer,
-    LiveQuery, Outcome, Rejection,
+    Actor, Command, CredentialCommand, CredentialKind, CredentialProof, CredentialsToEnd, Level, LevelState,
+    LiveAnswer, LiveQuery, Outcome, Rejection,
 };
 
 use crate::fixture::{Answered, Fixture, send};
@@ -253,7 +253,10 @@ async fn password_opens_a_session_and_cannot_be_tried_out() {
     );
     let (actor, command) = asked.lock().unwrap().pop().unwrap();
     assert_eq!((&*actor.app, actor.user.as_deref()), ("session", Some("bob")));
-    let CredentialCommand::Issue { credential, first_only: false } = command else { panic!("{command:?}") };
+    let CredentialCommand::Issue { credential, shown, first_only: false } = command else {
+        panic!("{command:?}")
+    };
+    assert!(matches!(shown, Some(CredentialProof::Password(hash)) if hash.starts_with("$argon2id$")));
     let hours = credential.expires_at.duration_since(tidemill_journal::now()).as_hours();
     assert!((11..=12).contains(&hours), "{hours}");
     // What is on record opens nothing.
@@ -390,11 +393,11 @@ async fn nobody_gives_more_than_they_have() {
             json!({"old": PASSWORD, "new": "another good password"}),
             "0001111000",
         ),
-        (Method::POST, "/api/keys", key_request, "1001000100"),
+        (Method::POST, "/api/keys", key_request, "1001000000"),
         // Who invites somebody can become them.
-        (Method::POST, "/api/people/ann/invite", json!({}), "1001000100"),
-        (Method::POST, "/api/people/dm/invite", json!({}), "1101100111"),
-        (Method::POST, "/api/people/vic/invite", json!({}), "1101100111"),
+        (Method::POST, "/api/people/ann/invite", json!({}), "1001000000"),
+        (Method::POST, "/api/people/dm/invite", json!({}), "1001000000"),
+        (Method::POST, "/api/people/vic/invite", json!({}), "1101100000"),
         (Method::DELETE, "/api/people/ann/credentials", json!({}), "1001000100"),
         (Method::DELETE, "/api/people/vic/credentials", json!({}), "1101100111"),
         (Method::GET, "/api/people/vic/credentials", json!({}), "1101100111"),

@@ -36,7 +36,9 @@ pub(super) fn token_of(server: &Server, person: &str, args: &LoginArgs) -> Done<
     let title = rustix::system::uname().nodename().to_string_lossy().chars().take(80).collect::<String>();
     let title = format!("command line on {title}");
     let token = server.with(|_| signed_in.make_token(&title, &[], args.days))?;
-    server.with(|_| signed_in.sign_out())?;
+    if let Err(failure) = server.with(|_| signed_in.sign_out()) {
+        output::note(format!("warning: the session goes on until it is over: {failure}"));
+    }
     Ok(token)
 }
 
@@ -68,7 +70,11 @@ pub(super) fn logout(global: &Global) -> Done<Exit> {
             key: Some(key.clone()),
             ca_file: context.ca_file.clone(),
         };
-        Server::new(target)?.delete_own(&format!("/api/me/credentials/{id}"))?;
+        let ended = Server::new(target)?.delete_own(&format!("/api/me/credentials/{id}"));
+        // One that has ended already is forgotten all the same.
+        if let Err(failure) = ended {
+            output::note(format!("warning: the token was not ended now: {failure}"));
+        }
     }
     contexts.put(&name, Context { key: None, ..context })?;
     contexts.write()?;

@@ -13,8 +13,8 @@ use jiff::SignedDuration;
 use tidemill_derive::Stored;
 use tidemill_model::{
     Actor, Answer, Credential, CredentialCommand, CredentialEnd, CredentialEvent, CredentialId,
-    CredentialKind, CredentialUse, CredentialsToEnd, DirectoryChange, DirectoryEvent, Event, FieldError,
-    Person, PersonName, Rejection, Role, Timestamp, bounds,
+    CredentialKind, CredentialProof, CredentialUse, CredentialsToEnd, DirectoryChange, DirectoryEvent, Event,
+    FieldError, Permission, Person, PersonName, Rejection, Role, Timestamp, bounds,
 };
 
 use super::{Catalogue, check_bytes, check_count};
@@ -37,13 +37,16 @@ pub(crate) struct Credentials {
     held: BTreeMap<CredentialId, Held>,
     /// Whose; nobody: the invitation of the first start.
     of: BTreeMap<Option<PersonName>, BTreeSet<CredentialId>>,
-    passwords: BTreeSet<PersonName>,
+    /// Their hashes.
+    passwords: BTreeMap<PersonName, Arc<str>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Stored)]
 struct Held {
     kind: CredentialKind,
     person: Option<PersonName>,
+    /// What a token may of what the person may; nothing: all of it.
+    may: BTreeSet<Permission>,
     expires_at: Timestamp,
     used_at: Option<Timestamp>,
 }
@@ -52,10 +55,10 @@ impl Credentials {
     pub(super) fn apply(&mut self, event: &CredentialEvent) {
         match event {
             CredentialEvent::Issued { credential } => {
-                let Credential { id, kind, person, expires_at, .. } = credential.as_ref();
+                let Credential { id, kind, person, may, expires_at, .. } = credential.as_ref();
                 self.of.entry(person.clone()).or_default().insert(id.clone());
-                let held =
-                    Held { kind: *kind, person: person.clone(), expires_at: *expires_at, used_at: None };
+                let (person, may) = (person.clone(), may.clone());
+                let held = Held { kind: *kind, person, may, expires_at: *expires_at, used_at: None };
                 self.held.insert(id.clone(), held);
             }
             CredentialEvent::Ended { credential, .. } => {
@@ -78,30 +81,47 @@ impl Credentials {
                     held.used_at = Some(*at);
                 }
             }
-            CredentialEvent::PasswordSet { person, .. } => {
-                self.passwords.insert(person.clone());
+            CredentialEvent::PasswordSet { person, hash } => {
+                self.passwords.insert(person.clone(), Arc::clone(hash));
             }
         }
     }
 
-    /// What ends with a change of the directory.
-    pub(super) fn left(&self, event: &DirectoryEvent) -> Option<CredentialEvent> {
+    /// What ends with a change of the directory: all, where somebody leaves; the invitation of whoever gets another role, for
+    /// who made it may be one who may less than that.
+    pub(super) fn left(&self, before: Option<&Person>, event: &DirectoryEvent) -> Option<CredentialEvent> {
         let person = match event {
             DirectoryEvent::PersonDefined { person } if !person.enabled => &person.name,
+            DirectoryEvent::PersonDefined { person } if before.is_some_and(|old| old.role != person.role) => {
+                let invited = self.of_kind(&Some(person.name.clone()), CredentialKind::Invitation);
+                return invited.first().map(|of| ended(*of, CredentialEnd::Revoked));
+            }
             DirectoryEvent::PersonDeleted { name } => name,
             DirectoryEvent::PersonDefined { .. }
             | DirectoryEvent::DepartmentDefined { .. }
             | DirectoryEvent::DepartmentDeleted { .. } => return None,
         };
         planted!(WhoLeavesStaysSignedIn => return None);
-        let has_some = self.passwords.contains(person) || self.of.contains_key(&Some(person.clone()));
+        let has_some = self.passwords.contains_key(person) || self.of.contains_key(&Some(person.clone()));
         let reason = CredentialEnd::PersonLeft;
         has_some.then(|| CredentialEvent::AllEnded { person: person.clone(), reason })
     }
 
-    /// Whether somebody can sign in, or is invited.
+    /// Whether somebody can sign in, or is invited by name.
     fn anybody_signs_in(&self, now: Timestamp) -> bool {
-        !self.passwords.is_empty() || self.held.values().any(|held| held.expires_at > now)
+        let is_good = |held: &Held| held.person.is_some() && held.expires_at > now;
+        !self.passwords.is_empty() || self.held.values().any(is_good)
+    }
+
+    /// Whether what the person has shown is good still.
+    fn is_shown(&self, person: &PersonName, shown: &CredentialProof, now: Timestamp) -> bool {
+        match shown {
+            CredentialProof::Password(hash) => self.passwords.get(person).is_some_and(|of| **of == **hash),
+            CredentialProof::Session(id) => self.held.get(id).is_some_and(|held| {
+                let is_session = held.kind == CredentialKind::Session && held.expires_at > now;
+                is_session && held.person.as_ref() == Some(person)
+            }),
+        }
     }
 
     /// Those of a kind that a person has, the one that ends first before the others.
@@ -129,21 +149,35 @@ impl Credentials {
 impl Catalogue {
     /// The person who asks by what they sign in with themselves, and not by an application's key.
     pub(super) fn own_caller(&self, actor: &Actor) -> Option<&Person> {
+        // A key of before people signed in may be called so.
+        if self.keys.contains_key(&*actor.app) {
+            return None;
+        }
         let person = self.directory.person(actor.user.as_deref()?).filter(|person| person.enabled)?;
         self.credentials.is_own(actor).then_some(person)
     }
 
+    /// Whether somebody who calls themselves may this of what they may: a token may be for less.
+    pub(super) fn own_may(&self, actor: &Actor, needed: Permission) -> bool {
+        let id = actor.app.strip_prefix(TOKEN).and_then(|id| CredentialId::try_from(id).ok());
+        let held = id.and_then(|id| self.credentials.held.get(&id));
+        let is_for_this = held.is_none_or(|held| held.may.is_empty() || held.may.contains(&needed));
+        self.own_caller(actor).is_some() && is_for_this
+    }
+
     pub(super) fn decide_credential(&self, by: &Actor, now: Timestamp, command: &CredentialCommand) -> Ruled {
         let events = match command {
-            CredentialCommand::Issue { credential, first_only } => {
-                self.issue(by, now, credential, *first_only)?
+            CredentialCommand::Issue { credential, shown, first_only } => {
+                self.issue(by, now, (credential, shown.as_ref()), *first_only)?
             }
             CredentialCommand::Redeem { invitation, person, password, session } => {
                 let events = self.redeem(now, invitation, (person, password), session)?;
                 return Ok(Decision::answered(events, Answer::Done));
             }
-            CredentialCommand::ChangePassword { person, password, session } => {
+            CredentialCommand::ChangePassword { person, old, by, password, session } => {
                 self.enabled(person)?;
+                self.check_shown(person, &CredentialProof::Session(by.clone()), now)?;
+                self.check_shown(person, &CredentialProof::Password(old.clone()), now)?;
                 self.new_password(now, person, password, session)?
             }
             CredentialCommand::End { person, which } => self.end(person, which)?,
@@ -156,7 +190,7 @@ impl Catalogue {
         &self,
         by: &Actor,
         now: Timestamp,
-        credential: &Credential,
+        (credential, shown): (&Credential, Option<&CredentialProof>),
         first_only: bool,
     ) -> Result<Vec<CredentialEvent>, Rejection> {
         check(credential, now)?;
@@ -177,7 +211,36 @@ impl Catalogue {
             let rule = "is for the person, and for nobody else, to get, who is signed in";
             return Err(Rejection::field("person", person.as_ref().map_or("", PersonName::as_str), rule));
         }
+        match (kind, person, shown) {
+            (CredentialKind::Token, Some(_), None | Some(CredentialProof::Password(_))) => {
+                let rule = "must be the session by which the person calls who gets a token";
+                return Err(Rejection::field("shown", "", rule));
+            }
+            (_, Some(person), Some(shown)) => self.check_shown(person, shown, now)?,
+            (_, _, None) | (_, None, Some(_)) => {}
+        }
         self.room_for(now, credential)
+    }
+
+    /// Refuses what was good when the interface looked at it, and is not any more.
+    fn check_shown(
+        &self,
+        person: &PersonName,
+        shown: &CredentialProof,
+        now: Timestamp,
+    ) -> Result<(), Rejection> {
+        if self.credentials.is_shown(person, shown, now) {
+            return Ok(());
+        }
+        let what = match shown {
+            CredentialProof::Session(_) => "session",
+            CredentialProof::Password(_) => "password",
+        };
+        Err(Rejection::field(
+            "shown",
+            "(not shown)",
+            format!("is a {what} of {person} no more; sign in again"),
+        ))
     }
 
     /// The credential, and what ends for it: what is over, and what there would be too much of.
@@ -222,7 +285,10 @@ impl Catalogue {
         let mut events = Vec::new();
         match held.person {
             Some(_) => drop(self.enabled(person)?),
-            // Nobody can do it for them: it is the first start.
+            // It was of use as long as nobody could sign in.
+            None if self.credentials.anybody_signs_in(now) => {
+                return Err(Rejection::unknown("invitation", invitation));
+            }
             None => events.extend(self.first_person(person)?),
         }
         events.push(ended((invitation, held), CredentialEnd::Used).into());
@@ -287,7 +353,7 @@ impl Catalogue {
                 sessions.map(|of| ended(of, reason)).collect()
             }
             CredentialsToEnd::Everything => {
-                let has_some = known.passwords.contains(person) || known.of.contains_key(&whose);
+                let has_some = known.passwords.contains_key(person) || known.of.contains_key(&whose);
                 let all = || CredentialEvent::AllEnded { person: person.clone(), reason };
                 has_some.then(all).into_iter().collect()
             }

@@ -341,7 +341,7 @@ impl Catalogue {
         let person = by.user.as_deref().and_then(|name| self.directory.person(name));
         let is_whole = person.is_none_or(|person| person.role == Role::SuperAdministrator);
         let may = |key: &Key| if is_whole { key.may_run_as(account) } else { key.run_as.contains(account) };
-        let is_own = is_whole && self.own_caller(by).is_some();
+        let is_own = is_whole && self.own_may(by, Permission::Manage);
         if is_own || self.keys.get(&*by.app).is_some_and(may) {
             return Ok(());
         }

@@ -112,6 +112,7 @@ as_json!(
     tidemill_model::MovedOccurrence,
     tidemill_model::Origin,
     tidemill_model::Outcome,
+    tidemill_model::Permission,
     tidemill_model::Person,
     tidemill_model::PersonName,
     tidemill_model::PoolName,

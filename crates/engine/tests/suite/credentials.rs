@@ -62,8 +62,17 @@ fn ask(world: &mut World, user: &str, command: Value) -> Outcome {
     outcome
 }
 
+/// A token by the person's first session, anything else as a provider or an administrator has it.
 fn issue(world: &mut World, user: &str, credential: Value) -> Outcome {
-    ask(world, user, json!({"issue": {"credential": credential}}))
+    let shown = if credential["kind"] == "token" { json!({"session": id(0)}) } else { Value::Null };
+    ask(world, user, json!({"issue": {"credential": credential, "shown": shown}}))
+}
+
+/// The session by which bob gets tokens.
+fn signed_in(world: &mut World) {
+    let session = credential(world, 0, "session", json!("bob"), json!({"expires_at": hours(world, 24 * 20)}));
+    assert_eq!(issue(world, "bob", session), done());
+    said(world);
 }
 
 /// What is on record of credentials since this was last asked.
@@ -150,7 +159,8 @@ fn what_is_issued_is_of_who_may_have_it() {
 #[test]
 fn what_a_person_has_is_bounded() {
     let mut world = world();
-    for number in 1..=20 {
+    signed_in(&mut world);
+    for number in 1..=19 {
         let hours = hours(&world, number);
         let session =
             credential(&world, number as usize, "session", json!("bob"), json!({"expires_at": hours}));
@@ -159,6 +169,9 @@ fn what_a_person_has_is_bounded() {
         let token = credential(&world, number, "token", json!("bob"), json!({"expires_at": hours}));
         assert_eq!(issue(&mut world, "bob", token), done());
     }
+    said(&mut world);
+    let token = credential(&world, 120, "token", json!("bob"), json!({"expires_at": hours(&world, 20)}));
+    assert_eq!(issue(&mut world, "bob", token), done());
     said(&mut world);
     let session = credential(&world, 21, "session", json!("bob"), json!({}));
     assert_eq!(issue(&mut world, "bob", session), done());
@@ -227,10 +240,8 @@ fn first_start_invites_whoever_comes_first() {
         let invitation = credential(world, number, "invitation", Value::Null, json!({}));
         json!({"issue": {"credential": invitation, "first_only": true}})
     };
-    let (one, other) = (first(&world, 1), first(&world, 2));
+    let one = first(&world, 1);
     assert_eq!(ask(&mut world, "x", one), done());
-    let again = ask(&mut world, "x", other);
-    assert!(matches!(again, Outcome::Refused(tidemill_model::Rejection::AlreadyThere { .. })), "{again:?}");
     let session = credential(&world, 3, "session", json!("ada"), json!({}));
     let redeem =
         json!({"redeem": {"invitation": id(1), "person": "ada", "password": PASSWORD, "session": session}});
@@ -251,6 +262,7 @@ fn first_start_invites_whoever_comes_first() {
 #[test]
 fn who_leaves_is_signed_out_everywhere() {
     let mut world = world();
+    signed_in(&mut world);
     for (number, kind) in [(1, "session"), (2, "token")] {
         let of = credential(&world, number, kind, json!("bob"), json!({}));
         assert_eq!(issue(&mut world, "bob", of), done());
@@ -270,6 +282,7 @@ fn who_leaves_is_signed_out_everywhere() {
 #[test]
 fn credentials_end_as_asked() {
     let mut world = world();
+    signed_in(&mut world);
     for (number, kind) in [(1, "session"), (2, "session"), (3, "token"), (4, "session")] {
         let of = credential(&world, number, kind, json!("bob"), json!({}));
         assert_eq!(issue(&mut world, "bob", of), done());
@@ -280,7 +293,8 @@ fn credentials_end_as_asked() {
     assert_eq!(ask(&mut world, "bob", end("bob", json!({"one": id(1)}))), done());
     assert_eq!(said(&mut world), ["0000000000000001 revoked"]);
     assert_eq!(ask(&mut world, "bob", end("bob", json!("sessions"))), done());
-    assert_eq!(said(&mut world), ["0000000000000002 revoked", "0000000000000004 revoked"]);
+    let sessions = ["0000000000000002 revoked", "0000000000000004 revoked", "0000000000000000 revoked"];
+    assert_eq!(said(&mut world), sessions);
     assert_eq!(ask(&mut world, "ann", end("bob", json!("everything"))), done());
     assert_eq!(said(&mut world), ["all of bob: revoked"]);
     assert_eq!(ask(&mut world, "ann", end("bob", json!("everything"))), done());
@@ -291,6 +305,7 @@ fn credentials_end_as_asked() {
 #[test]
 fn uses_are_on_record_once_an_hour() {
     let mut world = world();
+    signed_in(&mut world);
     let of = credential(&world, 1, "token", json!("bob"), json!({}));
     assert_eq!(issue(&mut world, "bob", of), done());
     let used = |world: &World, number: usize| json!({"report_uses": {"uses": [{"credential": id(number), "at": world.wall}]}});
@@ -305,4 +320,77 @@ fn uses_are_on_record_once_an_hour() {
     assert_eq!(ask(&mut world, "bob", unknown), done());
     assert_eq!(said(&mut world), [""; 0]);
     assert!(matches!(ask(&mut world, "bob", json!({"report_uses": {"uses": []}})), Outcome::Refused(_)));
+}
+
+/// API-5: what was good when an interface looked at it, and has ended since, opens nothing any more: no session by a password of
+/// before, no token by a session that is over, no other password by either.
+#[test]
+fn what_has_ended_meanwhile_opens_nothing() {
+    let mut world = world();
+    let invitation = credential(&world, 1, "invitation", json!("bob"), json!({}));
+    assert_eq!(issue(&mut world, "ann", invitation), done());
+    let session = credential(&world, 2, "session", json!("bob"), json!({}));
+    let redeem =
+        json!({"redeem": {"invitation": id(1), "person": "bob", "password": PASSWORD, "session": session}});
+    assert_eq!(ask(&mut world, "bob", redeem), done());
+    let by = |world: &World, number: usize, kind: &str, shown: Value| json!({"issue": {"credential": credential(world, number, kind, json!("bob"), json!({})), "shown": shown}});
+    let change = |world: &World, number: usize, old: &str, by: usize, new: &str| {
+        let session = credential(world, number, "session", json!("bob"), json!({}));
+        json!({"change_password": {"person": "bob", "old": old, "by": id(by), "password": new, "session": session}})
+    };
+    let (other, third) = (format!("{PASSWORD}x"), format!("{PASSWORD}y"));
+    let fine = [
+        by(&world, 3, "session", json!({"password": PASSWORD})),
+        by(&world, 4, "token", json!({"session": id(2)})),
+        change(&world, 5, PASSWORD, 2, &other),
+    ];
+    for command in fine {
+        assert_eq!(ask(&mut world, "bob", command), done());
+    }
+    said(&mut world);
+    // Password 1 and sessions 2 and 3 are of before.
+    let late = [
+        by(&world, 6, "session", json!({"password": PASSWORD})),
+        by(&world, 6, "token", json!({"session": id(2)})),
+        by(&world, 6, "token", json!({"session": id(4)})),
+        by(&world, 6, "token", json!({"password": other})),
+        by(&world, 6, "token", Value::Null),
+        change(&world, 6, PASSWORD, 5, &third),
+        change(&world, 6, &other, 2, &third),
+        change(&world, 6, &other, 4, &third),
+    ];
+    for command in late {
+        assert!(matches!(ask(&mut world, "bob", command.clone()), Outcome::Refused(_)), "{command}");
+    }
+    assert_eq!(said(&mut world), [""; 0]);
+    let now = change(&world, 6, &other, 5, &third);
+    assert_eq!(ask(&mut world, "bob", now), done());
+}
+
+/// API-5: an invitation ends where its person gets another role, for who made it may be one who may less; and the first start's
+/// is of no use once somebody can sign in.
+#[test]
+fn invitation_is_of_no_use_where_it_would_give_more() {
+    let mut world = world();
+    let invitation = credential(&world, 1, "invitation", json!("bob"), json!({}));
+    assert_eq!(issue(&mut world, "ann", invitation), done());
+    said(&mut world);
+    change(&mut world, 3, json!([{"person": {"name": "bob", "role": "super_administrator"}}]));
+    assert_eq!(said(&mut world), ["bob is super_administrator", "0000000000000001 revoked"]);
+    let mut world = raised();
+    let first = |world: &World, number: usize| json!({"issue": {"credential": credential(world, number, "invitation", Value::Null, json!({})), "first_only": true}});
+    let (one, other) = (first(&world, 1), first(&world, 2));
+    assert_eq!(ask(&mut world, "x", one), done());
+    said(&mut world);
+    // One that was lost is replaced.
+    assert_eq!(ask(&mut world, "x", other), done());
+    assert_eq!(said(&mut world), ["0000000000000001 replaced", "invitation 0000000000000002"]);
+    change(&mut world, 0, json!([{"person": {"name": "ann", "role": "super_administrator"}}]));
+    let session = credential(&world, 3, "session", json!("ann"), json!({}));
+    assert_eq!(issue(&mut world, "ann", session), done());
+    for person in ["mallory", "ann"] {
+        let session = credential(&world, 4, "session", json!(person), json!({}));
+        let redeem = json!({"redeem": {"invitation": id(2), "person": person, "password": PASSWORD, "session": session}});
+        assert!(matches!(ask(&mut world, person, redeem), Outcome::Refused(_)), "{person}");
+    }
 }

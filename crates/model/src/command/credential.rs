@@ -1,6 +1,6 @@
 use tidemill_derive::{Levelled, vocabulary};
 
-use crate::{Credential, CredentialId, CredentialUse, CredentialsToEnd, PersonName};
+use crate::{Credential, CredentialId, CredentialProof, CredentialUse, CredentialsToEnd, PersonName};
 
 /// What people sign in with. To the catalogue.
 #[vocabulary(Levelled)]
@@ -10,6 +10,8 @@ pub enum CredentialCommand {
     Issue {
         /// What is issued.
         credential: Box<Credential>,
+        /// By what the person has shown who they are; absent: the provider says so, or it is an invitation.
+        shown: Option<CredentialProof>,
         /// Refuse it where people can sign in already, or were invited.
         #[serde(default)]
         first_only: bool,
@@ -31,6 +33,10 @@ pub enum CredentialCommand {
     ChangePassword {
         /// Whose.
         person: PersonName,
+        /// The hash of the one that the person has shown.
+        old: String,
+        /// The session that calls.
+        by: CredentialId,
         /// Its hash, as argon2id writes it.
         password: String,
         /// What the person is signed in by from now on.

@@ -2,11 +2,14 @@
 
 use jiff::SignedDuration;
 use tidemill_model::{
-    Actor, Credential, CredentialCommand, CredentialId, CredentialKind, CredentialUse, CredentialsToEnd,
-    PersonName, RequestId, ShardId,
+    Actor, Credential, CredentialCommand, CredentialId, CredentialKind, CredentialProof, CredentialUse,
+    CredentialsToEnd, PersonName, RequestId, ShardId,
 };
 
 use crate::{Rng, World};
+
+/// Everybody's.
+const PASSWORD: &str = "$argon2id$v=19$m=19456,t=2,p=1$c2FsdHNhbHQ$aGFzaA";
 
 impl World {
     /// One request about what a person signs in with.
@@ -16,7 +19,7 @@ impl World {
         let person = rng.pick(&people).filter(|_| rng.clone().chance(95)).unwrap_or(&nobody).clone();
         let known: Vec<CredentialId> = self.known.directory.credentials.keys().cloned().collect();
         let some = rng.pick(&known).cloned().unwrap_or_else(|| self.credential_id(rng));
-        let password = "$argon2id$v=19$m=19456,t=2,p=1$c2FsdHNhbHQ$aGFzaA".to_owned();
+        let password = PASSWORD.to_owned();
         let session = |world: &Self, rng: &mut Rng, person: &PersonName| {
             Box::new(world.credential(rng, CredentialKind::Session, Some(person.clone())))
         };
@@ -31,7 +34,13 @@ impl World {
             }
             6 => {
                 let session = session(self, rng, &person);
-                CredentialCommand::ChangePassword { person: person.clone(), password, session }
+                CredentialCommand::ChangePassword {
+                    person: person.clone(),
+                    old: password.clone(),
+                    by: self.session_of(&person).unwrap_or(some),
+                    password,
+                    session,
+                }
             }
             7 => {
                 let of = self.known.directory.credentials.get(&some).and_then(|(of, _)| of.clone());
@@ -63,7 +72,21 @@ impl World {
         if rng.chance(3) {
             credential.expires_at = self.wall();
         }
-        CredentialCommand::Issue { credential: Box::new(credential), first_only }
+        // By a session, by a password that the person has or not, or by what a provider says.
+        let shown = match rng.range(0, 4) {
+            0 if kind != CredentialKind::Token => None,
+            1 => Some(CredentialProof::Password(PASSWORD.to_owned())),
+            _ => self.session_of(person).map(CredentialProof::Session),
+        };
+        CredentialCommand::Issue { credential: Box::new(credential), shown, first_only }
+    }
+
+    fn session_of(&self, person: &PersonName) -> Option<CredentialId> {
+        let is_session = |(of, kind): &(Option<PersonName>, CredentialKind)| {
+            *kind == CredentialKind::Session && of.as_ref() == Some(person)
+        };
+        let mut all = self.known.directory.credentials.iter();
+        all.find(|(_, held)| is_session(held)).map(|(id, _)| id.clone())
     }
 
     fn credential_id(&self, rng: &mut Rng) -> CredentialId {

@@ -8,11 +8,13 @@ use axum::response::Response;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tidemill_model::{
-    CredentialCommand, CredentialKind, Level, Permission, PersonName, Rejection, Role, Timestamp, bounds,
+    CredentialCommand, CredentialKind, Level, Permission, Person, PersonName, Rejection, Role, Timestamp,
+    bounds,
 };
 
-use super::{Stranger, credential, decided, enabled, no_idempotency_key, session_of, signed_in};
+use super::{Stranger, credential, decided, enabled, no_idempotency_key, no_token, session_of, signed_in};
 use crate::Problem;
+use crate::app::App;
 use crate::body::{Body, parse};
 use crate::credential::{SESSION, Secret};
 use crate::passwords;
@@ -37,21 +39,34 @@ pub(crate) struct Invited {
     position: String,
 }
 
+/// Passwords may be for some alone.
+fn takes_password_of(app: &App, name: &PersonName) -> Result<(), Problem> {
+    if app.config.sign_in.takes_password_of(name) {
+        return Ok(());
+    }
+    let rule =
+        "signs in through the provider; passwords are for those alone whom api.sign_in.password_for names";
+    Err(Problem::field("person", name, rule))
+}
+
 /// Whoever invites could use the invitation, so it is for those who may at least what the person may.
 pub(super) async fn invite(by: Writer, Path(name): Path<String>) -> Answered<Invited> {
     no_idempotency_key(&by.headers)?;
     let mut right = by.caller.for_site(Permission::Administer)?;
+    no_token(&by.caller)?;
     level::allows(&by.app, Level::DIRECTORY).await?;
     let known = by.app.people_known().await?;
     let (directory, unknown) = (known.directory(), || Problem::unknown("person", &name));
     let name = PersonName::try_from(name.as_str()).map_err(|_| unknown())?;
     let person = directory.people().get(&name).ok_or_else(unknown)?;
-    if person.role == Role::SuperAdministrator {
+    if person.role >= Role::Administrator {
         right = by.caller.for_site(Permission::Manage)?;
     }
+    takes_password_of(&by.app, &name)?;
     let (secret, invitation) = credential(CredentialKind::Invitation, Some(&name), "", HOURS);
     let expires_at = invitation.expires_at;
-    let command = CredentialCommand::Issue { credential: Box::new(invitation), first_only: false };
+    let command =
+        CredentialCommand::Issue { credential: Box::new(invitation), shown: None, first_only: false };
     let position = decided(&by.app, right, command).await?.position.to_string();
     Ok(Json(Invited { person: name, code: secret.text(), expires_at, position }))
 }
@@ -71,10 +86,12 @@ pub(crate) struct FirstInvited {
 pub(super) async fn invite_first(by: Writer) -> Answered<FirstInvited> {
     no_idempotency_key(&by.headers)?;
     let right = by.caller.for_site(Permission::Manage)?;
+    no_token(&by.caller)?;
     level::allows(&by.app, Level::DIRECTORY).await?;
     let (secret, invitation) = credential(CredentialKind::Invitation, None, "", HOURS);
     let expires_at = invitation.expires_at;
-    let command = CredentialCommand::Issue { credential: Box::new(invitation), first_only: true };
+    let command =
+        CredentialCommand::Issue { credential: Box::new(invitation), shown: None, first_only: true };
     let position = decided(&by.app, right, command).await?.position.to_string();
     Ok(Json(FirstInvited { code: secret.text(), expires_at, position }))
 }
@@ -99,9 +116,10 @@ pub(super) async fn redeem(by: Stranger, Body(body): Body) -> Result<Response, P
     let RedeemRequest { code, person, password } = parse(body)?;
     let app = &by.app;
     by.shown.set(SESSION);
-    by.shown.set_person(&person);
     let name = PersonName::try_from(person.as_str())
         .map_err(|error| Problem::field("person", &person, error.to_string()))?;
+    by.shown.set_person(name.as_str());
+    takes_password_of(app, &name)?;
     app.sign_in_limits.check(&name, by.address, Instant::now())?;
     passwords::check("password", &password, name.as_str())?;
     let shown = Secret::read(&code).filter(|secret| secret.kind == CredentialKind::Invitation);
@@ -139,6 +157,8 @@ pub(super) async fn redeem(by: Stranger, Body(body): Body) -> Result<Response, P
         done => done?,
     };
     let directory = app.people_known().await?.directory();
-    let person = enabled(&directory, &name).ok_or_else(Problem::signed_out)?;
-    Ok(signed_in(app, person, (&secret, &session)))
+    let known = enabled(&directory, &name).map(|person| person.as_ref().clone());
+    // Who has just been added may not be known here yet.
+    let person = known.unwrap_or_else(|| Person::super_administrator(name));
+    Ok(signed_in(app, &person, (&secret, &session)))
 }

@@ -33,7 +33,7 @@ use crate::call::{Call, Calls};
 use crate::cookie::same_origin;
 use crate::credential::Secret;
 use crate::refusals::Shown;
-use crate::rights::Right;
+use crate::rights::{Caller, Right};
 use crate::view::{List, Written};
 use crate::write::{Done, Write};
 
@@ -266,6 +266,16 @@ fn no_idempotency_key(headers: &HeaderMap) -> Result<(), Problem> {
         return Err(Problem::field("Idempotency-Key", "", rule));
     }
     Ok(())
+}
+
+/// What a token makes would outlive it, or be for more than it.
+pub(crate) fn no_token(caller: &Caller) -> Result<(), Problem> {
+    match caller.own().filter(|held| held.kind == CredentialKind::Token) {
+        None => Ok(()),
+        Some(_) => Err(Problem::forbidden(
+            "a token makes no key and invites nobody; sign in, or use an application key",
+        )),
+    }
 }
 
 /// A session that begins now.

@@ -13,7 +13,7 @@ use axum::{Extension, Json};
 use schemars::JsonSchema;
 use serde::Serialize;
 use tidemill_model::{
-    CredentialCommand, DirectoryChange, DirectoryCommand, Person, Rejection, Role, ShardId,
+    CredentialCommand, CredentialsToEnd, DirectoryChange, DirectoryCommand, Person, Rejection, Role, ShardId,
 };
 use tidemill_oidc::{Admission, Error, SignedIn};
 
@@ -96,7 +96,7 @@ pub(super) async fn done(
     in_the_directory(&app, &signed_in).await?;
     let (secret, session) = session_of(&app, &name, "provider");
     let seconds = super::seconds_left(&session);
-    let command = CredentialCommand::Issue { credential: Box::new(session), first_only: false };
+    let command = CredentialCommand::Issue { credential: Box::new(session), shown: None, first_only: false };
     decided(&app, Right::of_person(&name), command).await?;
     let mut response =
         (StatusCode::SEE_OTHER, [(header::LOCATION, HeaderValue::from_static(HOME))]).into_response();
@@ -119,10 +119,8 @@ fn told(error: &Error) -> Problem {
         Error::Refused(refusal) => Problem::not_signed_in(refusal.to_string()),
         Error::Misconfigured(fault) => {
             tracing::error!("nobody can sign in through the provider: {fault}");
-            Problem::unavailable(
-                "provider_misconfigured",
-                format!("nobody can sign in through the provider: {fault}"),
-            )
+            let detail = "nobody can sign in through the provider as it is configured; the reason is in the log of this instance";
+            Problem::unavailable("provider_misconfigured", detail)
         }
     }
 }
@@ -145,7 +143,10 @@ async fn in_the_directory(app: &App, said: &SignedIn) -> Result<(), Problem> {
                 return Err(refused(detail));
             }
         };
-        let wanted = as_said(before.clone(), said)?;
+        if said.role == Some(Admission::Denied) {
+            return Err(kept_out(app, said, before.is_some()).await?);
+        }
+        let wanted = as_said(before.clone(), said);
         if before.as_ref() == Some(&wanted) {
             return Ok(());
         }
@@ -157,8 +158,8 @@ async fn in_the_directory(app: &App, said: &SignedIn) -> Result<(), Problem> {
                 app.takes(done.position).await;
                 return Ok(());
             }
-            // Somebody else was faster.
-            Err(Rejection::RevisionChanged { .. }) => {}
+            // Somebody else was faster, and is heard of in a moment.
+            Err(Rejection::RevisionChanged { .. }) => app.catch_up().await,
             Err(rejection) => {
                 tracing::error!(
                     "what the provider says of {} is no entry of the directory: {rejection}",
@@ -176,17 +177,22 @@ async fn in_the_directory(app: &App, said: &SignedIn) -> Result<(), Problem> {
     Err(Problem::unavailable("directory_busy", detail).retry_after(1))
 }
 
+/// Whoever may not sign in any more is signed out, too.
+async fn kept_out(app: &App, said: &SignedIn, is_there: bool) -> Result<Problem, Problem> {
+    if is_there {
+        let (person, which) = (said.name.clone(), CredentialsToEnd::Everything);
+        decided(app, Right::of_provider(&said.name), CredentialCommand::End { person, which }).await?;
+    }
+    let detail = format!("the provider gives {} no role that may sign in here", said.name);
+    Ok(Problem::not_signed_in(detail))
+}
+
 /// What is not said stays; a person who is new is a user of no department.
-fn as_said(before: Option<Person>, said: &SignedIn) -> Result<Person, Problem> {
+fn as_said(before: Option<Person>, said: &SignedIn) -> Person {
     let new = || Person { role: Role::User, ..Person::super_administrator(said.name.clone()) };
     let mut person = before.unwrap_or_else(new);
-    match said.role {
-        Some(Admission::Denied) => {
-            let detail = format!("the provider gives {} no role that may sign in here", said.name);
-            return Err(Problem::not_signed_in(detail));
-        }
-        Some(Admission::As(role)) => person.role = role,
-        None => {}
+    if let Some(Admission::As(role)) = said.role {
+        person.role = role;
     }
     if let Some(mail) = &said.mail {
         person.mail = Some(mail.clone());
@@ -197,7 +203,7 @@ fn as_said(before: Option<Person>, said: &SignedIn) -> Result<Person, Problem> {
         let new: Vec<_> = departments.iter().filter(|of| !person.departments.contains(of)).cloned().collect();
         person.departments.extend(new);
     }
-    Ok(person)
+    person
 }
 
 #[cfg(test)]
@@ -221,21 +227,19 @@ mod tests {
             ..Person::super_administrator(name.clone())
         };
         let said = SignedIn { subject: "1".to_owned(), name, mail: None, role: None, departments: None };
-        assert_eq!(as_said(Some(known.clone()), &said).unwrap(), known);
+        assert_eq!(as_said(Some(known.clone()), &said), known);
         let more = SignedIn {
             mail: Some("new@example.org".to_owned()),
             role: Some(Admission::As(Role::Administrator)),
             departments: Some(names(&["bi", "data"]).into_iter().collect()),
             ..said.clone()
         };
-        let person = as_said(Some(known.clone()), &more).unwrap();
+        let person = as_said(Some(known.clone()), &more);
         assert_eq!((person.role, person.mail.as_deref()), (Role::Administrator, Some("new@example.org")));
         assert_eq!(person.departments, names(&["data", "bi"]));
         let of_none = SignedIn { departments: Some(Default::default()), ..said.clone() };
-        assert_eq!(as_said(Some(known.clone()), &of_none).unwrap().departments, names(&[]));
-        let denied = SignedIn { role: Some(Admission::Denied), ..said.clone() };
-        assert_eq!(as_said(Some(known), &denied).unwrap_err().status, 401);
-        let new = as_said(None, &said).unwrap();
+        assert_eq!(as_said(Some(known), &of_none).departments, names(&[]));
+        let new = as_said(None, &said);
         assert_eq!((new.role, new.enabled, new.departments.len()), (Role::User, true, 0));
     }
 }

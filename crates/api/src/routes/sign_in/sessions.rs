@@ -11,8 +11,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tidemill_directory::Held;
 use tidemill_model::{
-    CredentialCommand, CredentialId, CredentialKind, CredentialsToEnd, FieldError, Person, PersonName, Role,
-    ShardId, Timestamp, bounds,
+    CredentialCommand, CredentialId, CredentialKind, CredentialProof, CredentialsToEnd, FieldError, Person,
+    PersonName, Role, Timestamp, bounds,
 };
 
 use super::{Stranger, decided, enabled, no_idempotency_key, session_of, signed_in};
@@ -44,22 +44,26 @@ pub(super) async fn sign_in(by: Stranger, Body(body): Body) -> Result<Response, 
     let SignInRequest { person, password } = parse(body)?;
     let app = &by.app;
     by.shown.set(crate::credential::SESSION);
-    by.shown.set_person(&person);
     let name = PersonName::try_from(person.as_str()).map_err(|_| wrong())?;
+    // What is no name may be a password at the wrong place.
+    by.shown.set_person(name.as_str());
     app.sign_in_limits.check(&name, by.address, Instant::now())?;
     let known = app.people_known().await?;
     let directory = known.directory();
     let person = enabled(&directory, &name).filter(|_| app.config.sign_in.takes_password_of(&name));
     let hash = person.and_then(|person| known.password(&person.name));
     let is_short = password.chars().count() <= passwords::MAX_CHARS;
-    let fits = app.passwords.fits(hash.filter(|_| is_short), password).await?;
+    let hash = hash.filter(|_| is_short);
+    let shown = hash.as_ref().map(|hash| CredentialProof::Password(hash.to_string()));
+    let fits = app.passwords.fits(hash, password).await?;
     let Some(person) = person.filter(|_| fits) else {
         app.sign_in_limits.failed(&name, by.address, Instant::now());
         return Err(wrong());
     };
-    app.sign_in_limits.succeeded(&name);
+    app.sign_in_limits.succeeded(&name, by.address);
     let (secret, session) = session_of(app, &name, BY_PASSWORD);
-    let command = CredentialCommand::Issue { credential: Box::new(session.clone()), first_only: false };
+    let credential = Box::new(session.clone());
+    let command = CredentialCommand::Issue { credential, shown, first_only: false };
     decided(app, Right::of_person(&name), command).await?;
     Ok(signed_in(app, person, (&secret, &session)))
 }
@@ -108,8 +112,7 @@ pub(super) async fn sign_out(by: Writer, Body(body): Body) -> Result<Response, P
         false => CredentialsToEnd::One(caller.session.id.clone()),
     };
     let command = CredentialCommand::End { person: caller.person.name.clone(), which };
-    let done = by.send(caller.right, ShardId::CATALOGUE, command).await?;
-    by.app.takes(done.position).await;
+    let done = decided(&by.app, caller.right, command).await?;
     let cookie = [(header::SET_COOKIE, by.app.cookie().cleared())];
     Ok((cookie, written(done)?).into_response())
 }
@@ -133,8 +136,11 @@ pub(super) async fn change_password(by: Writer, Body(body): Body) -> Result<Resp
     let (app, name) = (&by.app, &caller.person.name);
     passwords::check("new", &new, name.as_str())?;
     app.sign_in_limits.check(name, None, Instant::now())?;
+    if !app.config.sign_in.takes_password_of(name) {
+        return Err(Problem::forbidden("passwords are for those alone whom api.sign_in.password_for names"));
+    }
     let hash = app.people_known().await?.password(name);
-    if !app.passwords.fits(hash, old).await? {
+    if !app.passwords.fits(hash.clone(), old).await? {
         app.sign_in_limits.failed(name, None, Instant::now());
         let error = FieldError::new("old", "(not shown)", "is not the present password");
         return Err(Problem::fields(vec![error]));
@@ -143,6 +149,8 @@ pub(super) async fn change_password(by: Writer, Body(body): Body) -> Result<Resp
     let (secret, session) = session_of(app, name, BY_PASSWORD);
     let command = CredentialCommand::ChangePassword {
         person: name.clone(),
+        old: hash.map(|hash| hash.to_string()).unwrap_or_default(),
+        by: caller.session.id.clone(),
         password,
         session: Box::new(session.clone()),
     };

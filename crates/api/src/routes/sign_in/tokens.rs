@@ -1,21 +1,23 @@
 //! Tokens, with which programs of a person call, and what else the person signs in with.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::Path;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tidemill_directory::Held;
 use tidemill_model::{
-    CredentialCommand, CredentialId, CredentialKind, CredentialsToEnd, Permission, PersonName, Role,
-    Timestamp, bounds,
+    CredentialCommand, CredentialId, CredentialKind, CredentialProof, CredentialsToEnd, Permission,
+    PersonName, Role, Timestamp, bounds,
 };
 
 use super::sessions::SignedInCaller;
 use super::{CredentialView, credential, credentials, decided, no_idempotency_key};
 use crate::Problem;
 use crate::body::{Body, parse};
-use crate::rights::Right;
+use crate::rights::{Caller, Right};
 use crate::routes::requests::{Reader, Writer, written};
 use crate::view::{Answered, List, Written};
 
@@ -68,35 +70,35 @@ pub(super) async fn issue(by: Writer, Body(body): Body) -> Answered<TokenIssued>
     let (secret, mut token) = credential(CredentialKind::Token, Some(&caller.person.name), &title, hours);
     token.may = may;
     let (id, expires_at) = (token.id.clone(), token.expires_at);
-    let command = CredentialCommand::Issue { credential: Box::new(token), first_only: false };
+    let shown = Some(CredentialProof::Session(caller.session.id.clone()));
+    let command = CredentialCommand::Issue { credential: Box::new(token), shown, first_only: false };
     let position = decided(&caller.app, caller.right, command).await?.position.to_string();
     Ok(Json(TokenIssued { id, token: secret.text(), expires_at, position }))
 }
 
-/// Who calls in a name of the directory, by a key or by what is their own.
-fn person(by: &Reader) -> Result<PersonName, Problem> {
-    let person = by.caller.person().map(|person| person.name.clone());
-    person.ok_or_else(|| {
-        Problem::forbidden("an application calls, in no person's name, and it signs in with its key alone")
-    })
+/// Who calls by what is their own, and by what.
+fn own_of(caller: &Caller) -> Result<(PersonName, &Arc<Held>), Problem> {
+    let person = caller.person().map(|person| person.name.clone());
+    let detail =
+        "this is about what a person signs in with, and an application calls; sign in, or use a token";
+    person.zip(caller.own()).ok_or_else(|| Problem::forbidden(detail))
 }
 
 pub(super) async fn own(by: Reader) -> Answered<List<CredentialView>> {
-    credentials(&by.app, &person(&by)?, by.caller.own()).await.map(Json)
+    let (person, held) = own_of(&by.caller)?;
+    credentials(&by.app, &person, Some(held)).await.map(Json)
 }
 
+/// A token ends itself alone: one that was stolen keeps nobody out.
 pub(super) async fn end_own(by: Writer, Path(id): Path<String>) -> Answered<Written> {
-    let reader = Reader { app: by.app.clone(), caller: by.caller.clone() };
-    let person = person(&reader)?;
-    if by.caller.own().is_none() {
-        return Err(Problem::forbidden(
-            "a key does not end what a person signs in with; sign in, or use a token",
-        ));
+    let (person, held) = own_of(&by.caller)?;
+    if held.kind == CredentialKind::Token && held.id.as_str() != id {
+        return Err(Problem::forbidden("a token ends itself alone; sign in to end another one"));
     }
     end(&by, by.caller.to_act(Permission::View)?, person, one(&id)?).await
 }
 
-/// Ends only what is there, and what the caller could have given: an administrator does not sign a super-administrator out.
+/// Ends only what is there, and what the caller could have given: an administrator signs no administrator out.
 async fn of_other(by: &Writer, name: &str) -> Result<(PersonName, Right), Problem> {
     let right = by.caller.for_site(Permission::Administer)?;
     let unknown = || Problem::unknown("person", name);
@@ -104,8 +106,8 @@ async fn of_other(by: &Writer, name: &str) -> Result<(PersonName, Right), Proble
     let name = PersonName::try_from(name).map_err(|_| unknown())?;
     let person = directory.people().get(&name).ok_or_else(unknown)?;
     match person.role {
-        Role::SuperAdministrator => Ok((name, by.caller.for_site(Permission::Manage)?)),
-        Role::Viewer | Role::User | Role::Administrator => Ok((name, right)),
+        Role::Administrator | Role::SuperAdministrator => Ok((name, by.caller.for_site(Permission::Manage)?)),
+        Role::Viewer | Role::User => Ok((name, right)),
     }
 }
 
