@@ -79,6 +79,9 @@ pub(crate) enum PersonCommand {
         /// Invite whoever becomes the first super-administrator, where nobody can sign in yet
         #[arg(long, conflicts_with = "name")]
         first: bool,
+        /// Sign in as this person for it: the password is read; a token invites nobody
+        #[arg(long, value_name = "PERSON", conflicts_with = "first")]
+        by: Option<String>,
     },
     /// List the sessions, tokens and invitations of a person
     Credentials {

@@ -95,7 +95,7 @@ pub(super) fn person(session: &Session<'_>, command: PersonCommand) -> Done<Exit
             let path = format!("{}/enable", path_of("people", &name));
             write::post(session, &path, None, format!("{name} is enabled."))
         }
-        PersonCommand::Invite { name, .. } => invite(session, name.as_deref()),
+        PersonCommand::Invite { name, by, .. } => invite(session, name.as_deref(), by.as_deref()),
         PersonCommand::Credentials { name } => {
             let path = format!("{}/credentials", path_of("people", &name));
             let answer = session.server.get(&path, &[])?;
@@ -122,12 +122,15 @@ pub(super) fn person(session: &Session<'_>, command: PersonCommand) -> Done<Exit
 }
 
 /// Nobody named: whoever becomes the first super-administrator.
-fn invite(session: &Session<'_>, name: Option<&str>) -> Done<Exit> {
+fn invite(session: &Session<'_>, name: Option<&str>, by: Option<&str>) -> Done<Exit> {
     let path = match name {
         Some(name) => format!("{}/invite", path_of("people", name)),
         None => "/api/sign-in/first-invitation".to_owned(),
     };
-    let answer = session.server.post_unnamed(&path)?;
+    let answer = match by {
+        Some(by) => sign_in::signed_in(&session.server, by, |client| client.post(&path).unnamed().send())?,
+        None => session.server.post_unnamed(&path)?,
+    };
     Ok(session.show(&answer, |answer| {
         let [code, until] = ["code", "expires_at"].map(|field| render::one_line(&answer[field]));
         let whose = name.unwrap_or("the first super-administrator");

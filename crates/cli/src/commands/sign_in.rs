@@ -1,7 +1,7 @@
 //! `tidemill logout`, `password` and `token …`, and how `login` gets a token.
 
 use serde_json::{Value, json};
-use tidemill_client::{Token, segment};
+use tidemill_client::{Client, Error, Token, segment};
 use tidemill_model::Permission;
 
 use super::{Session, write};
@@ -22,24 +22,38 @@ pub(super) const NO_CREDENTIALS: &str = "No sessions, tokens or invitations.";
 
 /// Signs a person in, makes a token that goes on without the password, and signs out again.
 pub(super) fn token_of(server: &Server, person: &str, args: &LoginArgs) -> Done<Token> {
-    let signed_in = match args.invitation {
-        true => {
-            let invitation = secret::ask("Invitation (ti_…)")?;
-            let password = new_password(person)?;
-            server.with(|client| client.redeem(&invitation, person, &password))?
-        }
-        false => {
-            let password = secret::ask(&format!("Password of {person}"))?;
-            server.with(|client| client.sign_in(person, &password))?
-        }
-    };
     let title = rustix::system::uname().nodename().to_string_lossy().chars().take(80).collect::<String>();
     let title = format!("command line on {title}");
-    let token = server.with(|_| signed_in.make_token(&title, &[], args.days))?;
+    let token = |client: &Client| client.make_token(&title, &[], args.days);
+    if !args.invitation {
+        return signed_in(server, person, token);
+    }
+    let invitation = secret::ask("Invitation (ti_…)")?;
+    let password = new_password(person)?;
+    let invited = server.with(|client| client.redeem(&invitation, person, &password))?;
+    let token = server.with(|_| token(&invited))?;
+    signed_out(server, &invited);
+    Ok(token)
+}
+
+/// Does this signed in as a person whose password is read.
+pub(super) fn signed_in<T>(
+    server: &Server,
+    person: &str,
+    ask: impl FnOnce(&Client) -> Result<T, Error>,
+) -> Done<T> {
+    let password = secret::ask(&format!("Password of {person}"))?;
+    let signed_in = server.with(|client| client.sign_in(person, &password))?;
+    let answer = server.with(|_| ask(&signed_in))?;
+    signed_out(server, &signed_in);
+    Ok(answer)
+}
+
+/// What was asked for is done, whether this works or not.
+fn signed_out(server: &Server, signed_in: &Client) {
     if let Err(failure) = server.with(|_| signed_in.sign_out()) {
         output::note(format!("warning: the session goes on until it is over: {failure}"));
     }
-    Ok(token)
 }
 
 /// Typed twice where somebody types.
@@ -103,13 +117,10 @@ pub(super) fn token(host: &dyn Host, global: &Global, command: TokenCommand) -> 
         }
         TokenCommand::Create { title, person, may, days } => {
             let session = Session::new(host, global)?;
-            let password = secret::ask(&format!("Password of {person}"))?;
             let may = may.into_iter().map(|of| serde_json::from_value(Value::String(of)));
             let may: Vec<Permission> =
                 may.collect::<Result<_, _>>().map_err(|error| Failure::bad_input(error.to_string()))?;
-            let signed_in = session.server.with(|client| client.sign_in(&person, &password))?;
-            let token = session.server.with(|_| signed_in.make_token(&title, &may, days))?;
-            session.server.with(|_| signed_in.sign_out())?;
+            let token = signed_in(&session.server, &person, |client| client.make_token(&title, &may, days))?;
             let answer = json!({ "id": token.id, "token": token.token, "expires_at": token.expires_at });
             Ok(session.show(&answer, |_| {
                 format!("{}\nIt is not shown again. It is good until {}.", token.token, token.expires_at)

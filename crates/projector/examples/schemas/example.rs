@@ -4,7 +4,16 @@ use serde_json::{Map, Value, json};
 use tidemill_model::Event;
 
 /// What a text is where its schema says no more than a pattern: the first of these that fits.
-const TEXTS: [&str; 6] = ["demo", "/data/day", "10:00:00", "10:00", "+4965112345", "ann@example.org"];
+const TEXTS: [&str; 8] = [
+    "demo",
+    "/data/day",
+    "10:00:00",
+    "10:00",
+    "+4965112345",
+    "ann@example.org",
+    "k3v9c2m7q1x8b4z6",
+    "5e884898da28047151d0e56f8dc6292773603d0d6aabbdd62a11ef721d1542d8",
+];
 
 /// How often a definition may stand within itself.
 const MAX_DEPTH: usize = 12;

@@ -110,9 +110,10 @@ impl Layers {
             return Err(self.unknown(path, &origin));
         };
         let value = env::value(default, text);
-        // What is not set by default can be a text, a number, or true or false: whichever the setting takes.
+        // What is not set by default can be a text, a number, true or false, or fields: whichever the setting takes.
         if default.is_null()
-            && let Ok(other @ (Value::Number(_) | Value::Bool(_))) = serde_json::from_str(text.trim())
+            && let Ok(other @ (Value::Number(_) | Value::Bool(_) | Value::Object(_))) =
+                serde_json::from_str(text.trim())
             && fits(path, &value).is_err()
         {
             return self.set(path, other, origin);

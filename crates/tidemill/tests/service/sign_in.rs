@@ -58,7 +58,9 @@ fn people_sign_in_invite_and_leave() {
     let file = dir.path().join("people.yaml");
     fs::write(&file, PEOPLE).unwrap();
     assert!(ada.run(&["directory", "apply", "-f", file.to_str().unwrap()], &[], "").status.success());
-    let invitation = first_word(&ada.run(&["person", "invite", "bob"], &[], ""));
+    let by_token = ada.run(&["person", "invite", "bob"], &[], "");
+    assert!(text(&by_token.stderr).contains("a token makes no key and invites nobody"), "{by_token:?}");
+    let invitation = first_word(&ada.run(&["person", "invite", "bob", "--by", "ada"], &[], ADA));
     assert!(!login(&bob, "eve", &["--invitation"], &format!("{invitation}\n{BOB}\n")).status.success());
     assert!(login(&bob, "bob", &["--invitation"], &format!("{invitation}\n{BOB}\n")).status.success());
     assert!(!bob.run(&["person", "invite", "eve"], &[], "").status.success(), "bob is no administrator");

@@ -6,17 +6,19 @@
 //! *Invariant:* whoever has a credential or a password is in the directory and enabled. The record by which somebody leaves
 //! ends all of it. An invitation of the first start alone is nobody's, and there is at most one.
 
+mod form;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use jiff::SignedDuration;
 use tidemill_derive::Stored;
 use tidemill_model::{
     Actor, Answer, Credential, CredentialCommand, CredentialEnd, CredentialEvent, CredentialId,
     CredentialKind, CredentialProof, CredentialUse, CredentialsToEnd, DirectoryChange, DirectoryEvent, Event,
-    FieldError, Permission, Person, PersonName, Rejection, Role, Timestamp, bounds,
+    Permission, Person, PersonName, Rejection, Role, Timestamp, bounds,
 };
 
+use self::form::{check, hours};
 use super::{Catalogue, check_bytes, check_count};
 use crate::decision::{Decision, Ruled};
 
@@ -26,8 +28,6 @@ pub(super) const SESSION: &str = "session";
 const TOKEN: &str = "token:";
 /// A hash of a password with its salt and costs.
 const PASSWORD_BYTES: usize = 200;
-/// As far as the clocks of an interface and of the owner may differ.
-const CLOCKS_HOURS: i64 = 1;
 /// Between two uses of a credential that are on record.
 const USE_HOURS: i64 = 1;
 
@@ -380,31 +380,4 @@ impl Catalogue {
 
 fn ended((id, held): (&CredentialId, &Held), reason: CredentialEnd) -> CredentialEvent {
     CredentialEvent::Ended { credential: id.clone(), person: held.person.clone(), reason }
-}
-
-fn hours(after: Timestamp, hours: i64) -> Timestamp {
-    after.saturating_add(SignedDuration::from_hours(hours)).unwrap_or(Timestamp::MAX)
-}
-
-/// What a credential looks like, whoever gets it.
-fn check(credential: &Credential, now: Timestamp) -> Result<(), FieldError> {
-    let Credential { kind, hash, title, may, expires_at, .. } = credential;
-    if hash.len() != 64 || !hash.chars().all(|c| c.is_ascii_hexdigit()) {
-        return Err(FieldError::new("hash", hash, "must be a SHA-256 in 64 hexadecimal digits"));
-    }
-    let most = bounds::CREDENTIAL_TITLE_CHARS;
-    if title.chars().count() > most || title.chars().any(char::is_control) {
-        let rule = format!("must be at most {most} characters, none of them a control character");
-        return Err(FieldError::new("title", title, rule));
-    }
-    if *kind != CredentialKind::Token
-        && let Some(first) = may.first()
-    {
-        return Err(FieldError::new("may", first, "is of tokens alone; leave it out"));
-    }
-    if *expires_at <= now || *expires_at > hours(now, kind.max_hours() + CLOCKS_HOURS) {
-        let rule = format!("must be later than now, and within {} days", kind.max_hours() / 24);
-        return Err(FieldError::new("expires_at", expires_at, rule));
-    }
-    Ok(())
 }
