@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use reqwest::Method;
 use reqwest::header::{COOKIE, LOCATION, SET_COOKIE};
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 use tidemill_model::{
     Actor, Command, CommandRecord, CredentialCommand, CredentialsToEnd, DirectoryChange, DirectoryCommand,
     LiveAnswer, Outcome, Person,
@@ -184,15 +185,23 @@ async fn answer_of_the_provider_is_for_the_browser_that_asked() {
     assert_eq!(send(again).await.status, 401, "a code is good once");
 }
 
-/// API-5: while the provider is away nobody signs in by it, and sessions and the passwords of whom the configuration names go on.
+/// API-5: while the provider is away nobody signs in by it, and sessions go on.
 #[tokio::test]
 async fn provider_that_is_away_keeps_nobody_out_who_is_in() {
     let gone = settings("http://127.0.0.1:9", json!({}));
-    let (fixture, _journal, _) = fixture(gone).await;
+    let (fixture, mut journal, _) = fixture(gone).await;
+    let hash = |text: &str| {
+        Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect::<String>()
+    };
+    let (id, secret) = ("a".repeat(16), "b".repeat(32));
+    let session = json!({"id": id, "kind": "session", "person": "ann", "hash": hash(&secret), "expires_at": "2100-01-01T00:00:00Z"});
+    journal.decide(&fixture, vec![json!({"credential": {"issued": {"credential": session}}})]);
     let begun = send(fixture.open(Method::GET, "/api/sign-in/oidc")).await;
     assert_eq!(begun.code(), (503, "provider_away"));
     assert!(begun.retry_after.is_some());
-    assert_eq!(send(fixture.request(Method::GET, "/api/me", "etl")).await.status, 200);
+    let cookie = format!("__Host-tidemill=ts_{id}{secret}{}", &hash(&format!("{id}{secret}"))[..6]);
+    let me = send(fixture.open(Method::GET, "/api/me").header(COOKIE, cookie)).await;
+    assert_eq!((me.status, &me.body["person"]), (200, &json!("ann")), "whoever is in stays in");
     let without = self::fixture(tidemill_api::SignIn::default()).await;
     assert_eq!(send(without.0.open(Method::GET, "/api/sign-in/oidc")).await.code(), (404, "no_provider"));
     let options = send(without.0.open(Method::GET, "/api/sign-in")).await.body;
