@@ -8,11 +8,13 @@ use axum::response::Response;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tidemill_model::{
-    CredentialCommand, CredentialKind, Level, Permission, Person, PersonName, Rejection, Role, Timestamp,
-    bounds,
+    CredentialCommand, CredentialKind, Level, Permission, Person, PersonName, Rejection, Timestamp, bounds,
 };
 
-use super::{Stranger, credential, decided, enabled, no_idempotency_key, no_token, session_of, signed_in};
+use super::{
+    Stranger, credential, decided, enabled, no_idempotency_key, no_token, person_named, session_of,
+    signed_in, to_act_for,
+};
 use crate::Problem;
 use crate::app::App;
 use crate::body::{Body, parse};
@@ -52,16 +54,10 @@ fn takes_password_of(app: &App, name: &PersonName) -> Result<(), Problem> {
 /// Whoever invites could use the invitation, so it is for those who may at least what the person may.
 pub(super) async fn invite(by: Writer, Path(name): Path<String>) -> Answered<Invited> {
     no_idempotency_key(&by.headers)?;
-    let mut right = by.caller.for_site(Permission::Administer)?;
     no_token(&by.caller)?;
     level::allows(&by.app, Level::DIRECTORY).await?;
-    let known = by.app.people_known().await?;
-    let (directory, unknown) = (known.directory(), || Problem::unknown("person", &name));
-    let name = PersonName::try_from(name.as_str()).map_err(|_| unknown())?;
-    let person = directory.people().get(&name).ok_or_else(unknown)?;
-    if person.role >= Role::Administrator {
-        right = by.caller.for_site(Permission::Manage)?;
-    }
+    let person = person_named(&by.app.people_known().await?.directory(), &name)?;
+    let (name, right) = (person.name.clone(), to_act_for(&by.caller, &person)?);
     takes_password_of(&by.app, &name)?;
     let (secret, invitation) = credential(CredentialKind::Invitation, Some(&name), "", HOURS);
     let expires_at = invitation.expires_at;

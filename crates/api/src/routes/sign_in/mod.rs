@@ -268,6 +268,19 @@ fn no_idempotency_key(headers: &HeaderMap) -> Result<(), Problem> {
     Ok(())
 }
 
+/// Somebody of the directory, enabled or not.
+fn person_named(directory: &Directory, name: &str) -> Result<Arc<Person>, Problem> {
+    let known = PersonName::try_from(name).ok().and_then(|name| directory.people().get(&name).cloned());
+    known.ok_or_else(|| Problem::unknown("person", name))
+}
+
+/// To invite somebody, or to end what they sign in with: whoever may that could become them or keep them out, so an administrator
+/// may it with no other administrator.
+fn to_act_for(caller: &Caller, person: &Person) -> Result<Right, Problem> {
+    let is_above = person.role >= Role::Administrator;
+    caller.for_site(if is_above { Permission::Manage } else { Permission::Administer })
+}
+
 /// What a token makes would outlive it, or be for more than it.
 pub(crate) fn no_token(caller: &Caller) -> Result<(), Problem> {
     match caller.own().filter(|held| held.kind == CredentialKind::Token) {

@@ -4,8 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use axum::Json;
-use axum::extract::FromRequestParts;
-use axum::http::header;
+use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,7 +16,6 @@ use tidemill_model::{
 
 use super::{Stranger, decided, enabled, no_idempotency_key, session_of, signed_in};
 use crate::Problem;
-use crate::app::App;
 use crate::body::{Body, parse};
 use crate::passwords;
 use crate::rights::{Caller, Right};
@@ -74,7 +72,6 @@ fn wrong() -> Problem {
 
 /// Somebody who calls by a session of their own, and not by a key or a token.
 pub(super) struct SignedInCaller {
-    pub(super) app: Arc<App>,
     pub(super) person: Arc<Person>,
     pub(super) session: Arc<Held>,
     pub(super) right: Right,
@@ -82,16 +79,16 @@ pub(super) struct SignedInCaller {
 
 impl SignedInCaller {
     /// Of who does `what`.
-    pub(super) fn of(app: &Arc<App>, caller: &Caller, what: &str) -> Result<Self, Problem> {
+    pub(super) fn of(caller: &Caller, what: &str) -> Result<Self, Problem> {
         let session = caller.own().filter(|held| held.kind == CredentialKind::Session);
         let Some((session, person)) = session.zip(caller.person()) else {
             return Err(Problem::forbidden(format!(
                 "{what} is for people who are signed in; a key or a token does not do it"
             )));
         };
-        let (app, person, session) = (Arc::clone(app), Arc::clone(person), Arc::clone(session));
+        let (person, session) = (Arc::clone(person), Arc::clone(session));
         let right = Right::of_person(&person.name);
-        Ok(Self { app, person, session, right })
+        Ok(Self { person, session, right })
     }
 }
 
@@ -105,7 +102,7 @@ pub(crate) struct SignOutRequest {
 }
 
 pub(super) async fn sign_out(by: Writer, Body(body): Body) -> Result<Response, Problem> {
-    let caller = SignedInCaller::of(&by.app, &by.caller, "to sign out")?;
+    let caller = SignedInCaller::of(&by.caller, "to sign out")?;
     let SignOutRequest { everywhere } = parse(body)?;
     let which = match everywhere {
         true => CredentialsToEnd::Sessions,
@@ -131,7 +128,7 @@ pub(crate) struct PasswordRequest {
 /// The call goes on in a new session; all others of the person end.
 pub(super) async fn change_password(by: Writer, Body(body): Body) -> Result<Response, Problem> {
     no_idempotency_key(&by.headers)?;
-    let caller = SignedInCaller::of(&by.app, &by.caller, "to change the password")?;
+    let caller = SignedInCaller::of(&by.caller, "to change the password")?;
     let PasswordRequest { old, new } = parse(body)?;
     let (app, name) = (&by.app, &caller.person.name);
     passwords::check("new", &new, name.as_str())?;
@@ -187,21 +184,7 @@ pub(crate) struct Means {
     expires_at: Timestamp,
 }
 
-/// The session of the request, as its cookie has it.
-pub(super) struct FromCookie(Option<String>);
-
-impl FromRequestParts<Arc<App>> for FromCookie {
-    type Rejection = Problem;
-
-    async fn from_request_parts(
-        parts: &mut axum::http::request::Parts,
-        app: &Arc<App>,
-    ) -> Result<Self, Problem> {
-        Ok(Self(app.cookie().session(&parts.headers).map(|session| session.csrf())))
-    }
-}
-
-pub(super) async fn me(by: Reader, FromCookie(csrf): FromCookie) -> Answered<Me> {
+pub(super) async fn me(by: Reader, headers: HeaderMap) -> Answered<Me> {
     let caller = &by.caller;
     let means = |held: &Arc<Held>| Means {
         id: held.id.clone(),
@@ -209,11 +192,12 @@ pub(super) async fn me(by: Reader, FromCookie(csrf): FromCookie) -> Answered<Me>
         role: caller.person().map(|person| person.role),
         expires_at: held.expires_at,
     };
+    let session = by.app.cookie().session(&headers);
     let is_session = caller.own().is_some_and(|held| held.kind == CredentialKind::Session);
     Ok(Json(Me {
         app: Arc::clone(caller.app()),
         person: caller.user(),
         signed_in: caller.own().map(means),
-        csrf_token: csrf.filter(|_| is_session),
+        csrf_token: session.filter(|_| is_session).map(|session| session.csrf()),
     }))
 }

@@ -10,11 +10,11 @@ use serde::{Deserialize, Serialize};
 use tidemill_directory::Held;
 use tidemill_model::{
     CredentialCommand, CredentialId, CredentialKind, CredentialProof, CredentialsToEnd, Permission,
-    PersonName, Role, Timestamp, bounds,
+    PersonName, Timestamp, bounds,
 };
 
 use super::sessions::SignedInCaller;
-use super::{CredentialView, credential, credentials, decided, no_idempotency_key};
+use super::{CredentialView, credential, credentials, decided, no_idempotency_key, person_named, to_act_for};
 use crate::Problem;
 use crate::body::{Body, parse};
 use crate::rights::{Caller, Right};
@@ -57,7 +57,7 @@ pub(crate) struct TokenIssued {
 /// For the person, who is signed in: a token makes no other token, which would be good longer or for more.
 pub(super) async fn issue(by: Writer, Body(body): Body) -> Answered<TokenIssued> {
     no_idempotency_key(&by.headers)?;
-    let caller = SignedInCaller::of(&by.app, &by.caller, "to make a token")?;
+    let caller = SignedInCaller::of(&by.caller, "to make a token")?;
     let TokenRequest { title, may, days } = parse(body)?;
     let days = days.unwrap_or(DAYS);
     if !(1..=MAX_DAYS).contains(&days) {
@@ -72,7 +72,7 @@ pub(super) async fn issue(by: Writer, Body(body): Body) -> Answered<TokenIssued>
     let (id, expires_at) = (token.id.clone(), token.expires_at);
     let shown = Some(CredentialProof::Session(caller.session.id.clone()));
     let command = CredentialCommand::Issue { credential: Box::new(token), shown, first_only: false };
-    let position = decided(&caller.app, caller.right, command).await?.position.to_string();
+    let position = decided(&by.app, caller.right, command).await?.position.to_string();
     Ok(Json(TokenIssued { id, token: secret.text(), expires_at, position }))
 }
 
@@ -98,25 +98,15 @@ pub(super) async fn end_own(by: Writer, Path(id): Path<String>) -> Answered<Writ
     end(&by, by.caller.to_act(Permission::View)?, person, one(&id)?).await
 }
 
-/// Ends only what is there, and what the caller could have given: an administrator signs no administrator out.
+/// Ends only what is there.
 async fn of_other(by: &Writer, name: &str) -> Result<(PersonName, Right), Problem> {
-    let right = by.caller.for_site(Permission::Administer)?;
-    let unknown = || Problem::unknown("person", name);
-    let directory = by.app.people().await?;
-    let name = PersonName::try_from(name).map_err(|_| unknown())?;
-    let person = directory.people().get(&name).ok_or_else(unknown)?;
-    match person.role {
-        Role::Administrator | Role::SuperAdministrator => Ok((name, by.caller.for_site(Permission::Manage)?)),
-        Role::Viewer | Role::User => Ok((name, right)),
-    }
+    let person = person_named(&*by.app.people().await?, name)?;
+    Ok((person.name.clone(), to_act_for(&by.caller, &person)?))
 }
 
 pub(super) async fn of_person(by: Reader, Path(name): Path<String>) -> Answered<List<CredentialView>> {
-    let unknown = || Problem::unknown("person", &name);
-    let directory = by.app.people().await?;
-    let name = PersonName::try_from(name.as_str()).map_err(|_| unknown())?;
-    directory.people().get(&name).ok_or_else(unknown)?;
-    credentials(&by.app, &name, by.caller.own()).await.map(Json)
+    let person = person_named(&*by.app.people().await?, &name)?;
+    credentials(&by.app, &person.name, by.caller.own()).await.map(Json)
 }
 
 pub(super) async fn end_all(by: Writer, Path(name): Path<String>) -> Answered<Written> {

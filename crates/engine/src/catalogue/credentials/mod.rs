@@ -19,7 +19,7 @@ use tidemill_model::{
 };
 
 use self::form::{check, hours};
-use super::{Catalogue, check_bytes, check_count};
+use super::{Catalogue, Directory, check_bytes, check_count};
 use crate::decision::{Decision, Ruled};
 
 /// As the record names whoever is signed in.
@@ -89,10 +89,12 @@ impl Credentials {
 
     /// What ends with a change of the directory: all, where somebody leaves; the invitation of whoever gets another role, for
     /// who made it may be one who may less than that.
-    pub(super) fn left(&self, before: Option<&Person>, event: &DirectoryEvent) -> Option<CredentialEvent> {
+    pub(super) fn left(&self, directory: &Directory, event: &DirectoryEvent) -> Option<CredentialEvent> {
         let person = match event {
             DirectoryEvent::PersonDefined { person } if !person.enabled => &person.name,
-            DirectoryEvent::PersonDefined { person } if before.is_some_and(|old| old.role != person.role) => {
+            DirectoryEvent::PersonDefined { person }
+                if directory.person(person.name.as_str()).is_some_and(|old| old.role != person.role) =>
+            {
                 let invited = self.of_kind(&Some(person.name.clone()), CredentialKind::Invitation);
                 return invited.first().map(|of| ended(*of, CredentialEnd::Revoked));
             }
@@ -132,17 +134,15 @@ impl Credentials {
         all
     }
 
+    /// The token by which the record says that somebody called.
+    fn token_of(&self, actor: &Actor) -> Option<&Held> {
+        self.held.get(&CredentialId::try_from(actor.app.strip_prefix(TOKEN)?).ok()?)
+    }
+
     /// Whether these are the words by which the record names a credential of this person.
-    fn is_own(&self, actor: &Actor) -> bool {
-        let Some(user) = actor.user.as_deref() else { return false };
-        match actor.app.strip_prefix(TOKEN) {
-            Some(id) => {
-                let id = CredentialId::try_from(id).ok();
-                let held = id.and_then(|id| self.held.get(&id));
-                held.and_then(|held| held.person.as_ref()).is_some_and(|person| person.as_str() == user)
-            }
-            None => &*actor.app == SESSION,
-        }
+    fn is_own(&self, actor: &Actor, person: &Person) -> bool {
+        let is_hers = |held: &Held| held.person.as_ref() == Some(&person.name);
+        *actor.app == *SESSION || self.token_of(actor).is_some_and(is_hers)
     }
 }
 
@@ -154,14 +154,13 @@ impl Catalogue {
             return None;
         }
         let person = self.directory.person(actor.user.as_deref()?).filter(|person| person.enabled)?;
-        self.credentials.is_own(actor).then_some(person)
+        self.credentials.is_own(actor, person).then_some(person)
     }
 
     /// Whether somebody who calls themselves may this of what they may: a token may be for less.
     pub(super) fn own_may(&self, actor: &Actor, needed: Permission) -> bool {
-        let id = actor.app.strip_prefix(TOKEN).and_then(|id| CredentialId::try_from(id).ok());
-        let held = id.and_then(|id| self.credentials.held.get(&id));
-        let is_for_this = held.is_none_or(|held| held.may.is_empty() || held.may.contains(&needed));
+        let token = self.credentials.token_of(actor);
+        let is_for_this = token.is_none_or(|held| held.may.is_empty() || held.may.contains(&needed));
         self.own_caller(actor).is_some() && is_for_this
     }
 

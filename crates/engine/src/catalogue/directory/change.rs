@@ -59,7 +59,7 @@ impl Catalogue {
         for change in changes {
             if let Some(event) = self.directory.event(change)? {
                 after.apply(&event);
-                let left = self.credentials.left(self.directory.before(&event), &event);
+                let left = self.credentials.left(&self.directory, &event);
                 events.push(Event::Directory(event));
                 events.extend(left.map(Event::Credential));
             }

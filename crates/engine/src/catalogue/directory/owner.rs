@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use tidemill_model::{
-    DepartmentName, DirectoryEvent, FieldError, Grant, GrantOn, JobDefinition, JobId, JobSpec, Permission,
-    Person, PersonName, closest,
+    DepartmentName, FieldError, Grant, GrantOn, JobDefinition, JobId, JobSpec, Permission, Person,
+    PersonName, closest,
 };
 
 use super::Directory;
@@ -19,16 +19,6 @@ impl Directory {
     /// How many changes there ever were.
     pub(in crate::catalogue) fn revision(&self) -> u64 {
         self.revision
-    }
-
-    /// The person as it was, of whom the event is.
-    pub(in crate::catalogue) fn before(&self, event: &DirectoryEvent) -> Option<&Person> {
-        match event {
-            DirectoryEvent::PersonDefined { person } => self.people.get(&person.name).map(AsRef::as_ref),
-            DirectoryEvent::PersonDeleted { .. }
-            | DirectoryEvent::DepartmentDefined { .. }
-            | DirectoryEvent::DepartmentDeleted { .. } => None,
-        }
     }
 
     pub(in crate::catalogue) fn person(&self, name: &str) -> Option<&Person> {
