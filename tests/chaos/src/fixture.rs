@@ -16,10 +16,11 @@ use crate::disk::Disk;
 use crate::fault::Kind;
 use crate::intruder;
 use crate::network::Network;
+use crate::ports::Ports;
 use crate::proxy::Link;
 use crate::rng::Rng;
 use crate::role::{Part, Role};
-use crate::services::{Listener, Service, Services, free_port};
+use crate::services::{Listener, Service, Services};
 
 const LOCAL: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 /// One for the catalogue, one for each of two groups, and as many more, so that each dispatcher owns some.
@@ -90,7 +91,7 @@ impl Fixture {
     /// Something does not start.
     pub(crate) fn start(place: &Place, machine: &mut Machine) -> Result<Self> {
         let number = std::process::id();
-        let mut rng = Rng::new(u64::from(number), &place.dir.to_string_lossy());
+        let mut ports = Ports::new(Rng::new(u64::from(number), &place.dir.to_string_lossy()));
         let dir = place.dir.clone();
         for name in ["keys", "witness", "logs"] {
             fs::create_dir_all(dir.join(name))?;
@@ -101,7 +102,7 @@ impl Fixture {
         let (mut plans, mut listeners) = (Vec::new(), Vec::new());
         for (index, (.., apart)) in ROLES.into_iter().enumerate() {
             let network = if apart { network(number, index, machine) } else { None };
-            let port = free_port(&mut rng)?;
+            let port = ports.next()?;
             let listen = network.as_ref().map_or(LOCAL, Network::outer);
             let log = Link::open(listen, SocketAddr::from(([127, 0, 0, 1], port)))?;
             listeners.push(Listener { port, advertised: log.address() });
@@ -114,17 +115,17 @@ impl Fixture {
         let environment = environment(&dir, &kafka, &database);
         let mut fixture = Self { roles: Vec::new(), disk, services, program, environment, dir };
         for (role, plan) in ROLES.into_iter().zip(plans) {
-            let role = fixture.role_of(role, plan, &mut rng)?;
+            let role = fixture.role_of(role, plan, &mut ports)?;
             fixture.roles.push(role);
         }
         fixture.set_up()?;
         Ok(fixture)
     }
 
-    fn role_of(&self, role: (&str, Part, &str, bool), plan: Plan, rng: &mut Rng) -> Result<Role> {
+    fn role_of(&self, role: (&str, Part, &str, bool), plan: Plan, ports: &mut Ports) -> Result<Role> {
         let (name, part, group, _) = role;
         let Plan { network, log } = plan;
-        let port = free_port(rng)?;
+        let port = ports.next()?;
         let (outer, inner) = network.as_ref().map_or((LOCAL, LOCAL), |it| (it.outer(), it.inner()));
         let address = SocketAddr::new(inner, port).to_string();
         let mut environment = self.environment.clone();

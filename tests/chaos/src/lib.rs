@@ -30,6 +30,7 @@ mod journal;
 mod logs;
 mod nemesis;
 mod network;
+mod ports;
 mod prepare;
 mod printed;
 mod proxy;

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
@@ -13,10 +13,7 @@ use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
 use crate::command::run;
 use crate::database::Locked;
-use crate::rng::Rng;
 
-/// Ports below those that outgoing connections get: they are still free after a crash.
-const PORTS: (u64, u64) = (20_000, 32_000);
 const END: Duration = Duration::from_secs(30);
 
 /// One of the services.
@@ -52,17 +49,6 @@ pub(crate) struct Listener {
 pub(crate) struct Services {
     script: PathBuf,
     dir: PathBuf,
-}
-
-/// A port that nobody listens on now.
-pub(crate) fn free_port(rng: &mut Rng) -> Result<u16> {
-    for _ in 0..1_000 {
-        let port = u16::try_from(rng.range(PORTS.0, PORTS.1))?;
-        if TcpListener::bind(("0.0.0.0", port)).is_ok() {
-            return Ok(port);
-        }
-    }
-    bail!("no free port from {} to {}", PORTS.0, PORTS.1)
 }
 
 impl Services {
