@@ -31,7 +31,7 @@ pub struct Config {
     /// Output that is not in `place` yet has so many MiB of memory, 16 to 65,536; when it is full, workers keep what follows
     /// until there is room. Default 128.
     pub memory_mb: u32,
-    /// An object holds at most so many MiB of a log, 1 to 256. Default 8. While one is written it is in memory three times, beside
+    /// An object holds at most so many MiB of a log, 1 to 256. Default 8. While small ones become one, that is in memory twice, beside
     /// `memory_mb`, for each of at most eight at once.
     pub segment_mb: u32,
     /// What a running attempt has printed is in `place` after so many seconds, 1 to 3,600. Readers see it before. Default 10.

@@ -7,6 +7,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use tokio::task::{JoinError, JoinSet};
 
 use crate::Error;
@@ -23,7 +24,7 @@ const REST: Duration = Duration::from_millis(10);
 /// Smaller segments are taken in, however little is new.
 const SMALL_BYTES: u64 = 64 << 10;
 
-/// Flushes at once: each has what it writes in memory some times.
+/// Flushes at once: each that joins small segments has them in memory twice.
 const AT_ONCE: usize = 8;
 
 /// Flushes what is due, until it is dropped.
@@ -83,7 +84,7 @@ fn is_short(store: &Store) -> bool {
 }
 
 fn due(store: &Store) -> Vec<Arc<Log>> {
-    let most = if is_short(store) { 1 } else { store.config.segment_bytes() / 4 };
+    let most = if is_short(store) { 1 } else { store.config.segment_bytes() };
     let (now, after) = (Instant::now(), store.config.flush());
     let mut logs = store.open_logs();
     logs.retain(|log| log.state().is_due(now, after, most));
@@ -141,13 +142,13 @@ async fn write(store: &Store, log: &Log, batch: &Batch) -> Result<(Cover, Vec<Ar
     let ranges = parts.each_ref().map(|part| part.begin..part.begin + part.bytes.len() as u64);
     let name = Name::new(ranges, batch.close);
     let path = place.path(&format!("{}/{name}", log.key.directory()));
-    let built = tokio::task::spawn_blocking(move || build(&parts)).await;
+    let built = tokio::task::spawn_blocking(move || build(parts)).await;
     let (object, footer) = built.map_err(|error| Error::Place {
         what: "make an object",
         place: place.name.clone(),
         source: error.into(),
     })?;
-    let bytes = object.len();
+    let bytes = object.iter().map(Bytes::len).sum();
     store.wrote(&log.key);
     place.write(&path, object).await?;
     // What was made durable meanwhile may have been without it.

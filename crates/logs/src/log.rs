@@ -3,13 +3,12 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
 use tidemill_model::{GroupName, LogStream, ShardId, Token};
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
 use crate::cover::Cover;
-use crate::segment::{Close, Part, count_lines};
+use crate::segment::{Close, Part};
 use crate::waiting::Waiting;
 
 /// Attempts of one shard that share a directory.
@@ -95,31 +94,26 @@ impl Tail {
 
     /// So much of it goes into the next segment: up to the end of a line, where that is near.
     fn flushed(&self, is_all: bool) -> usize {
-        let bytes = &self.bytes;
+        let length = self.bytes.len();
         if is_all {
-            return bytes.len();
+            return length;
         }
-        match memchr::memrchr(b'\n', bytes) {
-            Some(end) if bytes.len() - end <= LINE_BYTES => end + 1,
-            None if bytes.len() <= LINE_BYTES => 0,
-            _ => bytes.len(),
+        match self.bytes.last_line_end() {
+            Some(end) if length - end <= LINE_BYTES => end + 1,
+            None if length <= LINE_BYTES => 0,
+            _ => length,
         }
     }
 
-    fn part(&self, length: usize) -> Part {
+    fn part(&mut self, length: usize) -> Part {
         let end = self.begin + length as u64;
         let times = self.times.iter().filter(|(at, _)| *at < end).copied().collect();
-        Part {
-            begin: self.begin,
-            bytes: Bytes::copy_from_slice(&self.bytes[..length]),
-            lines_before: self.lines_before,
-            times,
-        }
+        Part { begin: self.begin, bytes: self.bytes.take(length), lines_before: self.lines_before, times }
     }
 
     /// What is in a segment now goes.
     fn drop_front(&mut self, length: usize) {
-        self.lines_before += count_lines(&self.bytes[..length]);
+        self.lines_before += self.bytes.lines_in(length);
         self.bytes.drop_front(length);
         self.begin += length as u64;
         // The last time before the rest is the rest's, too.
@@ -267,7 +261,7 @@ impl State {
         }
         let is_all = with_lines || self.close != Close::Open || self.line_waits >= LINE_WAITS;
         let mut room = most;
-        let parts = self.tails.each_ref().map(|tail| {
+        let parts = self.tails.each_mut().map(|tail| {
             let length = tail.flushed(is_all).min(room);
             room -= length;
             tail.part(length)
@@ -376,7 +370,7 @@ mod tests {
         assert_eq!(state.take(stdout, 0, b"abc", &[(0, 10)]), Taken::New(0));
         assert_eq!(state.take(stdout, 2, b"cd", &[(2, 10), (3, 20)]), Taken::New(1));
         assert_eq!(state.take(stdout, 5, b"f", &[]), Taken::Gap);
-        assert_eq!(&*state.tail(stdout).bytes, b"abcd");
+        assert_eq!(state.tail(stdout).bytes.copy(0..4), &b"abcd"[..]);
         assert_eq!(state.tail(stdout).times, [(0, 10), (3, 20)]);
         assert!(!state.end([5, 0, 0]), "a byte is missing");
         assert!(state.end([4, 0, 0]));

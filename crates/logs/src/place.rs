@@ -13,7 +13,7 @@ use bytes::Bytes;
 use futures_util::TryStreamExt as _;
 use object_store::local::LocalFileSystem;
 use object_store::path::Path;
-use object_store::{Error as StoreError, ObjectMeta, ObjectStore, ObjectStoreExt as _};
+use object_store::{Error as StoreError, ObjectMeta, ObjectStore, ObjectStoreExt as _, PutPayload};
 use tokio::sync::Semaphore;
 
 use crate::error::Source;
@@ -123,12 +123,11 @@ impl Place {
         self.call("read an object", |client| async move { client.get_range(&path, range).await }).await
     }
 
-    /// Writes an object, in the place of one of the same name. What of a directory is not durable yet is after [`Self::sync`].
-    pub(crate) async fn write(&self, path: &Path, bytes: Vec<u8>) -> Result<(), Error> {
-        let (path, bytes) = (path.clone(), Bytes::from(bytes));
-        let written = self
-            .call("write an object", |client| async move { client.put(&path, bytes.into()).await })
-            .await?;
+    /// Writes an object of these pieces, in the place of one of the same name. What of a directory is not durable yet is after [`Self::sync`].
+    pub(crate) async fn write(&self, path: &Path, pieces: Vec<Bytes>) -> Result<(), Error> {
+        let (path, bytes) = (path.clone(), PutPayload::from_iter(pieces));
+        let written =
+            self.call("write an object", |client| async move { client.put(&path, bytes).await }).await?;
         let absent = || self.failed("write an object")("there is no such bucket or directory".into());
         written.map(drop).ok_or_else(absent)
     }

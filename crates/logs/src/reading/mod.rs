@@ -16,7 +16,7 @@ pub(crate) use search::{Wanted, search};
 
 use crate::Error;
 use crate::log::Log;
-use crate::segment::{BLOCK, Close, count_lines, first_error};
+use crate::segment::{BLOCK, Close, count_lines};
 use crate::store::Store;
 
 /// The most text of one answer, bytes of the log.
@@ -74,7 +74,7 @@ impl Reader {
             if offset >= tail.begin {
                 let index = |at: u64| usize::try_from(at.min(tail.end()) - tail.begin).unwrap_or(0);
                 let range = if offset >= tail.end() { 0..0 } else { index(offset)..index(most) };
-                return Ok(Bytes::copy_from_slice(&tail.bytes[range]));
+                return Ok(tail.bytes.copy(range));
             }
             state.cover.find(stream, offset).cloned()
         };
@@ -105,7 +105,7 @@ impl Reader {
             let tail = state.tail(stream);
             if offset >= tail.begin {
                 let length = usize::try_from(offset.min(tail.end()) - tail.begin).unwrap_or(0);
-                return Ok(tail.lines_before + count_lines(&tail.bytes[..length]));
+                return Ok(tail.lines_before + tail.bytes.lines_in(length));
             }
             state.cover.find(stream, offset).cloned()
         };
@@ -127,8 +127,7 @@ impl Reader {
             let state = self.log.state();
             let tail = state.tail(stream);
             if let Some(in_tail) = wanted.checked_sub(tail.lines_before + 1) {
-                let mut ends = memchr::memchr_iter(b'\n', &tail.bytes);
-                let end = usize::try_from(in_tail).ok().and_then(|number| ends.nth(number));
+                let end = usize::try_from(in_tail).ok().and_then(|number| tail.bytes.line_end(number));
                 return Ok(end.map(|end| tail.begin + end as u64 + 1));
             }
             state.cover.extents(stream).to_vec()
@@ -194,10 +193,9 @@ impl Reader {
         let found = {
             let state = self.log.state();
             let tail = state.tail(stream);
-            first_error(&tail.bytes).map(|at| {
-                let before = usize::try_from(at).map_or(0, |at| count_lines(&tail.bytes[..at]));
-                (tail.lines_before + before, tail.begin + at)
-            })
+            tail.bytes
+                .first_error()
+                .map(|at| (tail.lines_before + tail.bytes.lines_in(at), tail.begin + at as u64))
         };
         match found {
             Some((before, at)) => self.error_at(stream, before, at).await.map(Some),

@@ -62,18 +62,17 @@ impl Footer {
     }
 }
 
-/// The segment of these parts.
-pub(crate) fn build(parts: &[Part; 3]) -> (Vec<u8>, Footer) {
+/// The segment of these parts, in pieces.
+pub(crate) fn build(parts: [Part; 3]) -> (Vec<Bytes>, Footer) {
     let footer = Footer { streams: parts.each_ref().map(footer_of) };
-    let mut object = parts.iter().map(|part| &*part.bytes).collect::<Vec<_>>().concat();
-    let json = serde_json::to_vec(&footer).expect("plain data");
-    let length = u32::try_from(json.len()).expect("segments are short");
-    let sum = crc32fast::hash(&json);
-    object.extend(json);
-    object.extend(length.to_le_bytes());
-    object.extend(sum.to_le_bytes());
-    object.extend(MARK);
-    (object, footer)
+    let mut end = serde_json::to_vec(&footer).expect("plain data");
+    let length = u32::try_from(end.len()).expect("segments are short");
+    let sum = crc32fast::hash(&end);
+    end.extend(length.to_le_bytes());
+    end.extend(sum.to_le_bytes());
+    end.extend(MARK);
+    let pieces = parts.map(|part| part.bytes).into_iter().chain([end.into()]);
+    (pieces.collect(), footer)
 }
 
 fn footer_of(part: &Part) -> StreamFooter {
@@ -85,10 +84,8 @@ fn footer_of(part: &Part) -> StreamFooter {
         (before, crc32fast::hash(block))
     });
     let blocks = blocks.collect();
-    let error = errors::first(&part.bytes).map(|at| {
-        let before = usize::try_from(at).map_or(0, |at| count_lines(&part.bytes[..at]));
-        (part.lines_before + before, part.begin + at)
-    });
+    let error = errors::first(&part.bytes)
+        .map(|at| (part.lines_before + count_lines(&part.bytes[..at]), part.begin + at as u64));
     StreamFooter {
         begin: part.begin,
         bytes: part.bytes.len() as u64,

@@ -1,6 +1,8 @@
 //! Lines that look like errors, for whoever opens the log of an attempt that failed.
 
-use memchr::memmem;
+use std::sync::LazyLock;
+
+use aho_corasick::{AhoCorasick, MatchKind};
 
 /// What such a line has in it: of shells, of the run times of usual languages, of loggers.
 const SIGNS: &[&str] = &[
@@ -20,15 +22,16 @@ const SIGNS: &[&str] = &[
     "Killed",
 ];
 
+/// All of them in one pass: it is on the way of every byte that any job prints.
+static FINDER: LazyLock<AhoCorasick> = LazyLock::new(|| {
+    let finder = AhoCorasick::builder().match_kind(MatchKind::LeftmostFirst).build(SIGNS);
+    finder.expect("signs are short and few")
+});
+
 /// Where the first such line begins.
-pub(crate) fn first(bytes: &[u8]) -> Option<u64> {
-    let found = |end: usize, sign: &str| memmem::find(&bytes[..end], sign.as_bytes());
-    // What is found bounds the search for the other signs.
-    let at = SIGNS.iter().fold(None, |first: Option<usize>, sign| {
-        let end = first.map_or(bytes.len(), |first| first + sign.len() - 1).min(bytes.len());
-        found(end, sign).or(first)
-    })?;
-    Some(memchr::memrchr(b'\n', &bytes[..at]).map_or(0, |end| end + 1) as u64)
+pub(crate) fn first(bytes: &[u8]) -> Option<usize> {
+    let at = FINDER.find(bytes)?.start();
+    Some(memchr::memrchr(b'\n', &bytes[..at]).map_or(0, |end| end + 1))
 }
 
 #[cfg(test)]
