@@ -36,7 +36,7 @@ import times
 from running import PATIENCE_S, fail, program, until
 
 HOOKS = pathlib.Path(__file__).with_name("contract_hooks.py")
-# Of one run of schemathesis, which takes about a minute where nothing else runs.
+# Of one run of schemathesis with few examples, which takes about a minute where nothing else runs.
 MOST_S = 900
 EXCLUDED = r"^/api/(openapi.json|events|cold-starts|log/download|admin/partitions/.*|batches/.*/log/(download|tail))$"
 JOBS = [
@@ -188,7 +188,7 @@ def schemathesis(service, document, options, more):
     }
     run = subprocess.run(
         command, cwd=directory, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        timeout=MOST_S, check=False,
+        timeout=max(MOST_S, MOST_S * options.examples // 20), check=False,
     )  # fmt: skip
     return run.stdout, run.returncode
 

@@ -22,6 +22,7 @@ use crate::log_stores::Stores;
 use crate::passwords::Passwords;
 use crate::ports::{Admin, Cluster, Feed, Freshness, Past, SentCommands};
 use crate::position::JournalPosition;
+use crate::proxies::Proxies;
 use crate::refusals::Refusals;
 use crate::sign_in_limits::SignInLimits;
 use crate::table_keys::TableKeys;
@@ -80,6 +81,7 @@ pub(crate) struct App {
     pub(crate) oidc: Option<tidemill_oidc::Provider>,
     pub(crate) flow_seal: FlowSeal,
     pub(crate) sign_in_limits: SignInLimits,
+    pub(crate) proxies: Proxies,
     pub(crate) requests: Arc<Semaphore>,
     pub(crate) arrivals: Arc<Arrivals>,
     /// Answers that go on: how many of them are open, over all and for each key (OPS-7).
@@ -135,6 +137,7 @@ impl App {
             oidc: provider_of(&config)?,
             flow_seal: FlowSeal::of(&config.internal_key),
             sign_in_limits: SignInLimits::default(),
+            proxies: Proxies::of(&config.trusted_proxies).map_err(Error::Config)?,
             requests: Arc::new(Semaphore::new(config.max_requests)),
             arrivals: Arrivals::new(config.max_requests.min(limits.connections / 2), limits.per_address / 4),
             streams: Turns::new(STREAMS, config.max_streams, config.max_streams_per_key, config.max_streams),

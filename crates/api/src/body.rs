@@ -15,6 +15,7 @@ use crate::Problem;
 use crate::app::App;
 use crate::layers::Entered;
 use crate::rights::Caller;
+use crate::standing::Standing;
 use crate::unique::Unique;
 
 /// Of a body that is too large, so much is read and thrown away, for a client that is still sending would not
@@ -65,7 +66,11 @@ async fn json_of(request: Request, app: &App, max_bytes: usize) -> Result<Vec<u8
         ));
     }
     let asks = request.extensions().get::<Caller>().and_then(Caller::asks).cloned();
+    let standing = request.extensions().get::<Standing>().cloned();
     let bytes = arrive(request, app, max_bytes).await?;
+    if let Some(mut standing) = standing {
+        standing.still_may().await?;
+    }
     if let Some(asks) = asks {
         asks.with_body(&bytes);
     }

@@ -10,6 +10,8 @@ use tidemill_model::bounds::within;
 use tidemill_model::{JobType, PersonName};
 use tidemill_serving::Limits;
 
+use crate::proxies::Proxies;
+
 /// Names of stores of logs.
 const MAX_NAMES: usize = 64;
 
@@ -85,6 +87,10 @@ pub struct Config {
     pub logs_key: String,
     /// The secret that opens `/api/admin` without an application key. Empty: only keys open it.
     pub operator_key: String,
+    /// Proxies before the interface, each an address or a network, as 10.0.0.7 or 10.0.0.0/8: of what they pass on, the caller's
+    /// address is the last one in `X-Forwarded-For` that is no such proxy. From anybody else that header says nothing. At most 64.
+    /// Default none.
+    pub trusted_proxies: Vec<String>,
     /// How people sign in.
     pub sign_in: SignIn,
     /// How long a request's body may take to arrive, milliseconds. Default 10,000; 100 to 600,000.
@@ -126,6 +132,7 @@ impl Default for Config {
             log_stores: Vec::new(),
             logs_key: String::new(),
             operator_key: String::new(),
+            trusted_proxies: Vec::new(),
             sign_in: SignIn::default(),
             read_timeout_ms: 10_000,
             at_least_timeout_ms: 2_000,
@@ -163,6 +170,7 @@ impl Config {
         }
         within("sign_in.session_hours", u64::from(self.sign_in.session_hours), 1, 720)?;
         self.log_stores_are_addresses()?;
+        Proxies::of(&self.trusted_proxies).map(drop)?;
         self.submit.check().map_err(|error| format!("submit.{error}"))?;
         tidemill_calendar::Zone::try_from(self.default_zone.as_str()).map(drop).map_err(|e| e.to_string())
     }

@@ -50,6 +50,7 @@ pub mod ports;
 mod position;
 mod problem;
 mod propagation;
+mod proxies;
 mod pulling;
 mod reference;
 mod refusal_reports;

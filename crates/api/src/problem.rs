@@ -33,9 +33,9 @@ pub struct Problem {
     /// When to try again, seconds; also in the header `Retry-After`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_after_s: Option<u64>,
-    /// The thing is there, and not for the caller, who is told nothing of that; the audit list is.
+    /// What the audit list says of it, where its status does not.
     #[serde(skip)]
-    pub(crate) is_foreign: bool,
+    pub(crate) refused: Option<RefusalReason>,
 }
 
 impl Problem {
@@ -49,7 +49,7 @@ impl Problem {
             code,
             errors: Vec::new(),
             retry_after_s: None,
-            is_foreign: false,
+            refused: None,
         }
     }
 
@@ -76,7 +76,12 @@ impl Problem {
 
     /// There is such a thing, which the caller may not see: the answer is the same.
     pub(crate) fn foreign(self) -> Self {
-        Self { is_foreign: true, ..self }
+        Self { refused: Some(RefusalReason::Forbidden), ..self }
+    }
+
+    /// Somebody is not even looked at.
+    pub(crate) fn unseen(self) -> Self {
+        Self { refused: Some(RefusalReason::Unauthenticated), ..self }
     }
 
     /// The caller is not known.
@@ -136,8 +141,8 @@ impl Problem {
 
     fn respond(&self, body: impl IntoResponse) -> Response {
         let mut response = (self.status(), body).into_response();
-        if self.is_foreign {
-            response.extensions_mut().insert(Refused(RefusalReason::Forbidden));
+        if let Some(reason) = self.refused {
+            response.extensions_mut().insert(Refused(reason));
         }
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));

@@ -27,7 +27,7 @@ const LAST: Duration = Duration::from_secs(2);
 /// As the record names a process of the program.
 const PROCESS: &str = "process";
 
-/// Notes the call where it is refused.
+/// Notes the call where it is refused. What comes after it is told where the request came from, instead of by whom it was passed on.
 pub(crate) async fn noted(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Response {
     let shown = Shown::default();
     request.extensions_mut().insert(shown.clone());
@@ -35,7 +35,10 @@ pub(crate) async fn noted(State(app): State<Arc<App>>, mut request: Request, nex
     let named = app_of(headers).or_else(|| app_in_query(request.uri()));
     let person = user_of(headers).filter(|person| !person.is_empty()).map(|person| person.to_string());
     let call = format!("{} {}", request.method(), request.uri().path());
-    let address = request.extensions().get::<Peer>().map(|Peer(address)| address.to_string());
+    let peer = request.extensions().get::<Peer>().copied();
+    let peer = peer.map(|Peer(peer)| Peer(app.proxies.origin(peer, request.headers())));
+    let address = peer.map(|Peer(address)| address.to_string());
+    peer.map(|peer| request.extensions_mut().insert(peer));
     let response = next.run(request).await;
     if let Some(reason) = reason_of(&response) {
         let named = named.or_else(|| shown.app().map(str::to_owned));

@@ -116,6 +116,12 @@ impl Caller {
         &self.key.accounts
     }
 
+    /// Whether both may the same: nothing has changed from which their rights follow.
+    pub(crate) fn may_as(&self, other: &Self) -> bool {
+        let directories = [&self.directory, &other.directory].map(|directory| directory.revision());
+        self.key == other.key && self.person == other.person && directories[0] == directories[1]
+    }
+
     /// Whether it reaches everything: neither its key nor its person is bound to something.
     pub(crate) fn is_of_site(&self) -> bool {
         self.key.groups.is_empty()

@@ -77,7 +77,7 @@ impl SignInLimits {
             return Ok(());
         };
         let detail = "too many failed attempts to sign in; wait before the next one";
-        Err(Problem::overloaded(detail, wait.as_secs() + 1))
+        Err(Problem::overloaded(detail, wait.as_secs() + 1).unseen())
     }
 
     pub(crate) fn failed(&self, person: &PersonName, address: Option<IpAddr>, now: Instant) {
@@ -100,6 +100,8 @@ impl SignInLimits {
 
 #[cfg(test)]
 mod tests {
+    use tidemill_model::RefusalReason;
+
     use super::*;
 
     fn person(name: &str) -> PersonName {
@@ -119,6 +121,7 @@ mod tests {
         }
         let refused = limits.check(&person("ann"), address(1), at(20)).unwrap_err();
         assert_eq!((refused.status, refused.retry_after_s), (429, Some(281)));
+        assert_eq!(refused.refused, Some(RefusalReason::Unauthenticated), "the audit list has it");
         limits.check(&person("bob"), address(1), at(20)).unwrap();
         limits.check(&person("ann"), address(2), at(20)).expect("she comes from elsewhere");
         limits.check(&person("ann"), address(1), at(300)).unwrap();

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use axum::BoxError;
 use axum::body::{Body, Bytes};
+use axum::http::StatusCode;
 use futures_util::stream::try_unfold;
 use futures_util::{Stream, StreamExt};
 
@@ -66,6 +67,20 @@ impl Standing {
             }
             Err(problem) => Err(problem),
         }
+    }
+
+    /// Looks again, once what was waited for is there: a call does nothing by rights that were its caller's before.
+    ///
+    /// # Errors
+    /// The key is not good any more, its rights have changed, or that could not be found out for too long.
+    pub(crate) async fn still_may(&mut self) -> Result<(), Problem> {
+        let before = self.caller.clone();
+        if self.look().await? && !self.caller.may_as(&before) {
+            let detail =
+                "what the caller may has changed while the body was on its way; send the request again";
+            return Err(Problem::new(StatusCode::CONFLICT, "rights_changed", detail));
+        }
+        Ok(())
     }
 
     /// Is done once the key is not good any more, whatever the answer waits for meanwhile.

@@ -185,7 +185,7 @@ fn refused(problem: Problem, mut members: Value) -> Response {
     members["code"] = json!(problem.code);
     members["errors"] = json!(problem.errors);
     let mut response = Json(members).into_response();
-    if problem.status() == StatusCode::FORBIDDEN || problem.is_foreign {
+    if problem.status() == StatusCode::FORBIDDEN || problem.refused == Some(RefusalReason::Forbidden) {
         response.extensions_mut().insert(Refused(RefusalReason::Forbidden));
     }
     response

@@ -228,6 +228,41 @@ async fn quiet_streams_end_within_a_second_of_the_record() {
     assert!(goes_on.is_err(), "nothing happens, and it is open");
 }
 
+/// API-5: a call does nothing by rights that its caller had when its head came, and has no more when its body is there.
+#[tokio::test]
+async fn rights_are_those_of_when_the_body_is_there() {
+    let fixture = Fixture::start(decides()).await;
+    let mut journal = Followed::follow(&fixture);
+    journal.decide(&fixture, catalogue());
+    let as_viewer = || {
+        let mut viewer = key("etl", &["demo"]);
+        viewer["catalogue"]["key_defined"]["role"] = json!("viewer");
+        viewer
+    };
+    let expected = [
+        (None, (200, Value::Null)),
+        (Some(as_viewer()), (409, json!("rights_changed"))),
+        (Some(revoked("etl")), (401, json!("unauthorized"))),
+    ];
+    for (meanwhile, expected) in expected {
+        journal.decide(&fixture, vec![key("etl", &["demo"])]);
+        let (to, body) = tokio::sync::mpsc::unbounded_channel::<Result<&str, std::io::Error>>();
+        let body = futures_util::stream::unfold(body, async |mut body| Some((body.recv().await?, body)));
+        to.send(Ok("{\"concurrent\": ")).unwrap();
+        let request = fixture.request(Method::POST, &format!("/api/jobs/{}/run", job(1)), "etl");
+        let request =
+            request.header("content-type", "application/json").body(reqwest::Body::wrap_stream(body));
+        let asked = tokio::spawn(send(request));
+        // Rights that were looked at just now are not looked at again.
+        tokio::time::sleep(Duration::from_millis(400)).await;
+        journal.decide(&fixture, meanwhile.into_iter().collect());
+        to.send(Ok("true}")).unwrap();
+        drop(to);
+        let answer = asked.await.unwrap();
+        assert_eq!((answer.status, answer.body["code"].clone()), expected, "{}", answer.body);
+    }
+}
+
 /// API-5: tables that lack records of the catalogue say nothing of a key, for it may be revoked in one of them.
 #[tokio::test]
 async fn a_key_is_not_taken_from_tables_that_are_behind() {
