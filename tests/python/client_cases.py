@@ -445,6 +445,17 @@ def errors_say_what_to_do(kind):
         refused(tidemill.BadAnswer, make(proxy.url), "bad_answer")
 
 
+def key_calls_in_the_name_of_a_person(kind):
+    """API-5, API-8: the record names the person, whatever letters the name has; what can be nobody's name is not sent."""
+    with Side(kind, as_user="安娜") as side:
+        batch = side.run(shell(side, "in-the-name", "true")).batch
+        side.wait(batch, timeout_s=60)
+        shown = side.call("GET", f"/api/batches/{batch}")
+        equal("who asked for it", True, "安娜" in str(shown["triggered_by"]))
+    for name in ("", " ann", "a\nb", 201 * "x"):
+        equal("the field", "as_user", refused(tidemill.BadValue, lambda: Side(kind, as_user=name)).fields[0].field)
+
+
 CASES = [value for value in list(globals().values()) if inspect.isfunction(value) and list(inspect.signature(value).parameters) == ["kind"]]
 
 

@@ -145,14 +145,14 @@ pub(crate) fn bad_body(status: StatusCode, code: &'static str, rule: String) -> 
 pub(crate) fn parse<T: DeserializeOwned>(value: Value) -> Result<T, Problem> {
     // A list of the fields' values in their order would be read as well.
     if !value.is_object() {
-        let shown: String = value.to_string().chars().take(200).collect();
-        return Err(Problem::field("body", shown, "must be a JSON object"));
+        return Err(Problem::field("body", shown(&value), "must be a JSON object"));
     }
     T::deserialize(&value).map_err(|error: serde_json::Error| {
         let rule = error.to_string();
         let field = rule.split('`').nth(1).filter(|field| rule.contains("field") && !field.is_empty());
-        let field = field.unwrap_or("body").to_owned();
-        let value = value.get(&field).map(ToString::to_string).unwrap_or_default();
+        let field = field.map(str::to_owned).or_else(|| field_of::<T>(&value, &rule));
+        let field = field.unwrap_or_else(|| "body".to_owned());
+        let value = value.get(&field).map(shown).unwrap_or_default();
         let known = rule.strip_prefix("unknown field ").and_then(|rest| rest.split_once(", expected "));
         let meant = known.and_then(|(_, known)| closest(&field, known.split('`').skip(1).step_by(2)));
         let rule = match meant {
@@ -161,4 +161,18 @@ pub(crate) fn parse<T: DeserializeOwned>(value: Value) -> Result<T, Problem> {
         };
         Problem::field(field, value, rule)
     })
+}
+
+/// So much of a value that its sender knows it again.
+fn shown(value: &Value) -> String {
+    value.to_string().chars().take(200).collect()
+}
+
+/// The field that breaks a rule: alone it breaks the same one.
+fn field_of<T: DeserializeOwned>(body: &Value, rule: &str) -> Option<String> {
+    let breaks = |(name, value): &(&String, &Value)| {
+        let alone = Value::from_iter([((*name).clone(), (*value).clone())]);
+        T::deserialize(alone).is_err_and(|error| error.to_string() == rule)
+    };
+    body.as_object()?.iter().find(breaks).map(|(name, _)| name.clone())
 }

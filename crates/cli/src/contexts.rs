@@ -22,6 +22,8 @@ const FILE_VARIABLE: &str = "TIDEMILL_CONTEXTS";
 const MAX_CONTEXTS: usize = 200;
 /// Most characters of a name.
 const MAX_NAME_CHARS: usize = 64;
+/// Most letters of a person's name.
+const MAX_USER_CHARS: usize = 200;
 /// Most bytes of a key.
 const MAX_KEY_BYTES: usize = 4096;
 const LISTED: &str = "`tidemill context ls` lists them";
@@ -35,6 +37,9 @@ pub(crate) struct Context {
     /// `APP:SECRET`, or a token. None: only calls that need no key are answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) key: Option<String>,
+    /// The person in whose name the key calls. None: nobody.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) as_user: Option<String>,
     /// The authorities that may have signed its certificate. None: those of the settings, or of the machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) ca_file: Option<PathBuf>,
@@ -209,7 +214,7 @@ fn parse(file: &Path, text: &str) -> Done<Contents> {
     let contents: Contents = serde_saphyr::from_str(text).map_err(|error| {
         let place = error.location().map_or_else(String::new, |at| format!("line {}: ", at.line()));
         broken(format!(
-            "{place}it must have `current`, a name, and `contexts`, with `server`, `key` and `ca_file` under each name"
+            "{place}it must have `current`, a name, and `contexts`, with `server`, `key`, `as_user` and `ca_file` under each name"
         ))
     })?;
     if contents.contexts.len() > MAX_CONTEXTS {
@@ -232,6 +237,17 @@ fn check(name: &str, context: &Context) -> Result<(), String> {
     if !context.server.starts_with("http://") && !context.server.starts_with("https://") {
         let server = &context.server;
         return Err(format!("context {name:?}: server {server:?} must begin with http:// or https://"));
+    }
+    let is_user = |name: &str| {
+        (1..=MAX_USER_CHARS).contains(&name.chars().count())
+            && name.trim() == name
+            && !name.chars().any(char::is_control)
+    };
+    if let Some(user) = context.as_user.as_deref().filter(|user| !is_user(user)) {
+        return Err(format!(
+            "context {name:?}: as_user {user:?} must have 1 to {MAX_USER_CHARS} letters, none of which steers, and no space at \
+             its ends"
+        ));
     }
     check_key(context.key.as_deref().unwrap_or("k"))
         .map_err(|rule| format!("context {name:?}: its key {rule}"))
@@ -276,7 +292,7 @@ mod tests {
     use super::*;
 
     fn context(key: &str) -> Context {
-        Context { server: "https://h:1".to_owned(), key: Some(key.to_owned()), ca_file: None }
+        Context { server: "https://h:1".to_owned(), key: Some(key.to_owned()), as_user: None, ca_file: None }
     }
 
     /// API-6: contexts are kept with keys of any form, for the owner alone, and the one that is removed is not current any more.

@@ -33,7 +33,7 @@ pub enum Exit {
 impl Exit {
     /// Every code, in order of its number, with what it means for `--help` and the reference.
     pub const ALL: [(Exit, &str); 12] = [
-        (Exit::Success, "done; with --wait: the batch succeeded"),
+        (Exit::Success, "done; with --wait or --watch: the batch succeeded"),
         (Exit::Failure, "it failed for another reason than those below"),
         (Exit::BadInput, "the command line, a file or a field cannot be accepted"),
         (Exit::Refused, "a rule refuses it: state, rights, or a limit"),
@@ -42,8 +42,8 @@ impl Exit {
         (Exit::OutcomeUnknown, "no answer came, so it may or may not have been done"),
         (Exit::NotInForce, "it is done and recorded, and not yet in effect in every group"),
         (Exit::TooOld, "the log goes on with a level that this version does not read; nothing was changed"),
-        (Exit::BatchFailed, "with --wait: the batch, or one of a rerun, failed"),
-        (Exit::BatchKilled, "with --wait: the batch was killed, or the rerun cancelled"),
+        (Exit::BatchFailed, "with --wait or --watch: the batch, or one of a rerun, failed"),
+        (Exit::BatchKilled, "with --wait or --watch: the batch was killed, or the rerun cancelled"),
         (Exit::RuleBroken, "verify --journal: the journal breaks a rule"),
     ];
 

@@ -15,18 +15,21 @@
 pub mod address;
 mod args;
 mod commands;
+pub mod completion;
 mod contexts;
 mod exit;
 mod failure;
 pub mod files;
 pub mod output;
 mod problem;
+mod progress;
 pub mod render;
 pub mod secret;
 mod server;
 mod session;
 mod suggestions;
 mod target;
+mod watch;
 mod yaml;
 
 pub use args::{Global, OutputFormat, PartitionCommand};

@@ -2,6 +2,7 @@
 //! quietly instead of with a panic.
 
 use std::borrow::Cow;
+use std::cell::RefCell;
 use std::io::{self, IsTerminal as _, Write};
 
 use serde_json::Value;
@@ -37,8 +38,36 @@ fn visible(text: &str) -> Cow<'_, str> {
     shown.into()
 }
 
+/// What a command shows, where somebody else writes it.
+#[derive(Debug, Default)]
+pub(crate) struct Captured {
+    /// As it would be on stdout.
+    pub(crate) text: Vec<u8>,
+    /// The last answer in it.
+    pub(crate) answer: Option<Value>,
+}
+
+thread_local! {
+    static CAPTURED: RefCell<Option<Captured>> = const { RefCell::new(None) };
+}
+
+/// Does something, and gives what it shows instead of writing it to stdout.
+pub(crate) fn captured<T>(show: impl FnOnce() -> T) -> (T, Captured) {
+    CAPTURED.with(|captured| captured.replace(Some(Captured::default())));
+    let done = show();
+    (done, CAPTURED.with(RefCell::take).unwrap_or_default())
+}
+
+/// Adds to what is captured; says whether anything is.
+fn capture(add: impl FnOnce(&mut Captured)) -> bool {
+    CAPTURED.with(|captured| captured.borrow_mut().as_mut().map(add).is_some())
+}
+
 /// Writes bytes to stdout as they are.
 pub fn raw(bytes: &[u8]) {
+    if capture(|captured| captured.text.extend_from_slice(bytes)) {
+        return;
+    }
     let mut out = io::stdout().lock();
     if out.write_all(bytes).and_then(|()| out.flush()).is_err() {
         std::process::exit(0);
@@ -66,6 +95,7 @@ pub fn json(value: &Value) {
 
 /// Writes an answer as it is, for programs.
 pub(crate) fn value(format: OutputFormat, value: &Value) {
+    capture(|captured| captured.answer = Some(value.clone()));
     match format {
         OutputFormat::Yaml => line(yaml(value)),
         _ => json(value),
@@ -86,6 +116,7 @@ fn yaml(value: &Value) -> String {
 
 /// Writes an answer: as it is to programs, by `table` to people.
 pub fn answer(format: OutputFormat, value: &Value, table: impl FnOnce(&Value) -> String) {
+    capture(|captured| captured.answer = Some(value.clone()));
     match format.is_for_programs() {
         true => self::value(format, value),
         false => line(table(value)),

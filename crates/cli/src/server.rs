@@ -39,16 +39,23 @@ impl Server {
     /// # Errors
     /// The address is none, or the file of authorities cannot be used.
     pub fn new(target: Target) -> Done<Self> {
-        let Target { server, server_from, key, ca_file } = target;
+        let Target { server, server_from, key, as_user, ca_file } = target;
         let mut builder = Client::builder(&server).idempotency_prefix("cli");
         if let Some(key) = key {
             builder = builder.key(key);
+        }
+        if let Some(user) = as_user {
+            builder = builder.as_user(user);
         }
         if let Some(file) = ca_file {
             builder = builder.ca_file(file);
         }
         let client = builder.build().map_err(|error| match error {
             Error::Address { server } => target::bad_address(&server),
+            Error::User { .. } => {
+                Failure::bad_input(format!("--as-user, TIDEMILL_AS_USER or the context's as_user: {error}"))
+                    .hint("name somebody of the directory: `tidemill person ls`")
+            }
             Error::Authorities { file, rule } => {
                 Failure::bad_input(format!("--ca-file, TIDEMILL_CA_FILE or tls.ca_file: {file:?}: {rule}"))
                     .hint("name a file with the certificates of the server's authorities in PEM")
@@ -265,7 +272,7 @@ mod tests {
     use super::*;
 
     fn target(server: &str) -> Target {
-        Target { server: server.to_owned(), server_from: "--server", key: None, ca_file: None }
+        Target { server: server.to_owned(), server_from: "--server", key: None, as_user: None, ca_file: None }
     }
 
     #[test]

@@ -53,6 +53,8 @@ pub struct Settings {
 pub(crate) struct Session<'a> {
     pub(crate) server: Server,
     pub(crate) format: OutputFormat,
+    /// Whether no progress is to be shown.
+    pub(crate) quiet: bool,
     pub(crate) settings: Settings,
     pub(crate) host: &'a dyn Host,
     target: Target,
@@ -63,7 +65,7 @@ impl<'a> Session<'a> {
         let settings = host.settings(global)?;
         let target = Target::of_command(global, &settings)?;
         let server = Server::new(target.clone())?;
-        Ok(Self { server, format: global.output, settings, host, target })
+        Ok(Self { server, format: global.output, quiet: global.quiet, settings, host, target })
     }
 
     /// The same server, with the operator's secret.

@@ -7,7 +7,8 @@
 //! 5. the data directory `./tidemill-data`, where a server runs there, and the default address
 //!
 //! `--key`, then `TIDEMILL_KEY`, is the key for any of them. Else the key is that of the context that gave the server, or
-//! `admin.key` of the data directory. So no key of a context goes to another server than its own.
+//! `admin.key` of the data directory. `--as-user`, then `TIDEMILL_AS_USER`, is the person in whose name it calls; else that of the
+//! context, where its key counts. So no key of a context goes to another server than its own.
 
 use std::path::{Path, PathBuf};
 
@@ -39,6 +40,8 @@ pub struct Target {
     pub server_from: &'static str,
     /// `APP:SECRET`.
     pub key: Option<String>,
+    /// The person in whose name the key calls.
+    pub as_user: Option<String>,
     /// The authorities that may have signed an encrypted server's certificate; none: those that the machine trusts.
     pub ca_file: Option<PathBuf>,
 }
@@ -72,13 +75,16 @@ impl Target {
                 Self::of_context(context, "--context or TIDEMILL_CONTEXT", key, settings)
             }
         };
-        Ok(target.trusting(global.ca_file.as_deref()))
+        let as_user = global.as_user.clone().or(target.as_user.clone());
+        Ok(Self { as_user, ..target.trusting(global.ca_file.as_deref()) })
     }
 
     fn of_context(context: &Context, from: &'static str, key: Option<&str>, settings: &Settings) -> Self {
+        // The person goes with the context's key: another one may speak for others.
+        let as_user = context.as_user.clone().filter(|_| key.is_none());
         let key = key.map(|key| key.trim().to_owned()).or_else(|| context.key.clone());
         let ca_file = context.ca_file.clone().or_else(|| settings.ca_file.clone());
-        Self { server: context.server.clone(), server_from: from, key, ca_file }
+        Self { server: context.server.clone(), server_from: from, key, as_user, ca_file }
     }
 
     /// Finds server and key; `server` and `key` are what option or environment gave.
@@ -108,7 +114,7 @@ impl Target {
             return Err(nobody_there(settings, "the administrator's key"));
         }
         let server = server.trim_end_matches('/').to_owned();
-        Ok(Self { server, server_from, key, ca_file: settings.ca_file.clone() })
+        Ok(Self { server, server_from, key, as_user: None, ca_file: settings.ca_file.clone() })
     }
 
     /// Trusts the authorities of this file, where one is given, in place of those that the settings name.

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use reqwest::blocking::Client as Http;
+use reqwest::header::HeaderValue;
 use tidemill_serving::tls::{self, ClientConfig};
 
 use crate::client::Client;
@@ -14,12 +15,16 @@ const CONNECTS_WITHIN: Duration = Duration::from_secs(5);
 /// Until a server answers, and between two pieces of an answer.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(60);
 
+/// Letters of a person's name, as the server reads it.
+const MAX_USER_CHARS: usize = 200;
+
 /// What a client needs: the server's address, and a key where the server asks for one.
 #[derive(Clone)]
 #[must_use = "a client is made by `build`"]
 pub struct Builder {
     server: String,
     key: Option<String>,
+    as_user: Option<String>,
     ca_file: Option<PathBuf>,
     timeout: Duration,
     key_prefix: String,
@@ -30,6 +35,7 @@ impl Builder {
         Self {
             server: server.trim_end_matches('/').to_owned(),
             key: None,
+            as_user: None,
             ca_file: None,
             timeout: ANSWERS_WITHIN,
             key_prefix: "client".to_owned(),
@@ -39,6 +45,13 @@ impl Builder {
     /// The application key, `APP:SECRET`. Without one, only calls that need no key are answered.
     pub fn key(mut self, key: impl Into<String>) -> Self {
         self.key = Some(key.into());
+        self
+    }
+
+    /// The person in whose name the key calls, as the header `X-User` has it: calls may then what both may, and the record names the
+    /// person. The server refuses whom the key may not speak for. A person's token speaks for its person alone.
+    pub fn as_user(mut self, name: impl Into<String>) -> Self {
+        self.as_user = Some(name.into());
         self
     }
 
@@ -66,9 +79,10 @@ impl Builder {
     /// The client. Nothing is sent yet.
     ///
     /// # Errors
-    /// The address is not one of HTTP, or the file of authorities cannot be used.
+    /// The address is not one of HTTP, the name of the person cannot be one, or the file of authorities cannot be used.
     pub fn build(self) -> Result<Client, Error> {
-        let Self { server, key, ca_file, timeout, key_prefix } = self;
+        let Self { server, key, as_user, ca_file, timeout, key_prefix } = self;
+        let as_user = as_user.map(|name| header_of(&name).ok_or(Error::User { name })).transpose()?;
         let http = Http::builder()
             .tls_backend_preconfigured(trust(&server, ca_file)?)
             .connect_timeout(CONNECTS_WITHIN)
@@ -76,7 +90,7 @@ impl Builder {
             .user_agent(concat!("tidemill/", env!("CARGO_PKG_VERSION")))
             .build()
             .map_err(|error| Error::Build { source: error.into() })?;
-        Ok(Client { http, server, key, session: None, key_prefix })
+        Ok(Client { http, server, key, as_user, session: None, key_prefix })
     }
 }
 
@@ -84,6 +98,13 @@ impl std::fmt::Debug for Builder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Builder").field("server", &self.server).finish_non_exhaustive()
     }
+}
+
+/// A name as a header has it: none where it cannot be one's.
+fn header_of(name: &str) -> Option<HeaderValue> {
+    let is_name = (1..=MAX_USER_CHARS).contains(&name.chars().count()) && name.trim() == name;
+    let is_shown = !name.chars().any(char::is_control);
+    (is_name && is_shown).then(|| HeaderValue::from_bytes(name.as_bytes()).ok()).flatten()
 }
 
 /// Whom to trust. A plain server is trusted as it is: nothing of the machine has to be there for it.
@@ -110,6 +131,16 @@ mod tests {
         let missing = Builder::new("https://h").ca_file("/none").build();
         assert!(matches!(missing, Err(Error::Authorities { .. })));
         assert!(Builder::new("http://h/").ca_file("/none").build().is_ok());
+    }
+
+    /// API-5: what cannot be the name of a person is refused before anything is sent.
+    #[test]
+    fn name_of_a_person_is_checked() {
+        for name in ["", " ann", "a\nb", &"x".repeat(201)] {
+            let refused = Builder::new("http://h").as_user(name).build();
+            assert!(matches!(refused, Err(Error::User { .. })), "{name:?}");
+        }
+        assert!(Builder::new("http://h").as_user("安娜").build().is_ok());
     }
 
     /// A key is not printed.

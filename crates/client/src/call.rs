@@ -224,7 +224,7 @@ impl<'a> Call<'a> {
 
     /// The request. A write gets a name, where it has none.
     fn request(&mut self) -> Result<RequestBuilder, Error> {
-        let Client { http, server, key, session, key_prefix } = self.client;
+        let Client { http, server, key, as_user, session, key_prefix } = self.client;
         let url = format!("{server}{}", self.path);
         let mut request = match self.method {
             Method::Get => http.get(url),
@@ -234,6 +234,9 @@ impl<'a> Call<'a> {
         };
         if let Some(key) = key {
             request = request.bearer_auth(key);
+        }
+        if let Some(user) = as_user {
+            request = request.header("X-User", user);
         }
         if let Some(session) = session {
             request = request.header(COOKIE, &session.cookie).header("X-CSRF-Token", &session.csrf);

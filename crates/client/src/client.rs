@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use reqwest::blocking::Client as Http;
+use reqwest::header::HeaderValue;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -19,6 +20,8 @@ pub struct Client {
     /// Without a slash at the end.
     pub(crate) server: String,
     pub(crate) key: Option<String>,
+    /// The person in whose name the key calls.
+    pub(crate) as_user: Option<HeaderValue>,
     /// Of who is signed in.
     pub(crate) session: Option<Session>,
     /// Begins the idempotency keys that are drawn.

@@ -20,6 +20,12 @@ pub enum Error {
         /// As it was given.
         server: String,
     },
+    /// The name of the person in whose name to call cannot be one.
+    #[error("person {name:?} must have 1 to 200 letters, none of which steers, and no space at its ends")]
+    User {
+        /// As it was given.
+        name: String,
+    },
     /// The authorities that the client is to trust cannot be read.
     #[error("{}: {rule}", file.display())]
     Authorities {
@@ -133,6 +139,7 @@ impl Error {
             | Self::Foreign { .. } => true,
             Self::Refused { problem, .. } => matches!(problem.status, 502 | 503),
             Self::Address { .. }
+            | Self::User { .. }
             | Self::Authorities { .. }
             | Self::Build { .. }
             | Self::Encode { .. }

@@ -1,7 +1,7 @@
 //! Which role, or which other part of the program, does what the command line says.
 
 use clap::CommandFactory as _;
-use tidemill_cli::{Done, Exit, Global, output};
+use tidemill_cli::{Done, Exit, Failure, Global, Host as _, completion, output};
 
 use crate::cli::{Cli, Command, ConfigCommand, PartitionCommand, TopicsCommand};
 use crate::config;
@@ -17,6 +17,10 @@ pub(crate) fn run(cli: Cli) -> Done<Exit> {
 
 fn run_command(cli: Cli) -> Done<Exit> {
     let global = cli.global;
+    if global.watch.is_some() && !matches!(cli.command, Command::OfServer(_)) {
+        return Err(Failure::bad_input("--watch: only what a server is asked for can be watched")
+            .hint("leave it out, or watch a list, as in `tidemill batch ls --watch`"));
+    }
     match cli.command {
         Command::OfServer(command) => command.run(&Program, &global),
         Command::Standalone { listen } => roles::standalone(&global, listen.as_deref()),
@@ -44,9 +48,12 @@ fn run_command(cli: Cli) -> Done<Exit> {
         Command::Shim { dir } => roles::run_shim(&dir),
         Command::Config(command) => show_config(&global, &command),
         Command::Completion { shell } => {
-            let mut script = Vec::new();
-            clap_complete::generate(shell, &mut Cli::command(), "tidemill", &mut script);
-            output::raw(&script);
+            output::raw(&completion::script(shell, Cli::command()));
+            Ok(Exit::Success)
+        }
+        Command::CompleteNames { words } => {
+            let names = completion::names(Cli::command(), &words, |global| Program.settings(global));
+            names.iter().for_each(output::line);
             Ok(Exit::Success)
         }
     }

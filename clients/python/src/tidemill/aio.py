@@ -29,11 +29,12 @@ class AsyncClient:
         key: str | None = None,
         *,
         ca_file: str | Path | None = None,
+        as_user: str | None = None,
         timeout_s: float = 60.0,
         retry: Retry = Retry(),
         idempotency_prefix: str = "python",
     ) -> None:
-        config = Config.find(server, key, ca_file)
+        config = Config.find(server, key, ca_file, as_user)
         idempotency_key(idempotency_prefix + "-" + 32 * "0", "")
         self._core = Core(config, retry, idempotency_prefix)
         self._http = httpx.AsyncClient(**wire.options(config, timeout_s))

@@ -23,8 +23,9 @@ from .worker import Counts, Task
 class Client:
     """A server and the right to speak to it. Threads may share it.
 
-    `server`, `key` (`APP:SECRET`) and `ca_file` come from TIDEMILL_SERVER, TIDEMILL_KEY and TIDEMILL_CA_FILE where they are not given; without
-    an address it is http://127.0.0.1:8780. `timeout_s` is how long to wait for an answer, and between two pieces of one; it must be longer than a
+    `server`, `key` (`APP:SECRET`), `ca_file` and `as_user` come from TIDEMILL_SERVER, TIDEMILL_KEY, TIDEMILL_CA_FILE and TIDEMILL_AS_USER where
+    they are not given; without an address it is http://127.0.0.1:8780. `as_user` is the person in whose name the key calls: the server refuses
+    whom it may not speak for. `timeout_s` is how long to wait for an answer, and between two pieces of one; it must be longer than a
     call lets the server wait, 30 s. Nothing is sent before the first call.
     """
 
@@ -34,11 +35,12 @@ class Client:
         key: str | None = None,
         *,
         ca_file: str | Path | None = None,
+        as_user: str | None = None,
         timeout_s: float = 60.0,
         retry: Retry = Retry(),
         idempotency_prefix: str = "python",
     ) -> None:
-        config = Config.find(server, key, ca_file)
+        config = Config.find(server, key, ca_file, as_user)
         idempotency_key(idempotency_prefix + "-" + 32 * "0", "")
         self._core = Core(config, retry, idempotency_prefix)
         self._http = httpx.Client(**wire.options(config, timeout_s))

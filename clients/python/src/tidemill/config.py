@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from .errors import BadValue
 
 DEFAULT_SERVER = "http://127.0.0.1:8780"
+MAX_PERSON_CHARS = 200
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,8 @@ class Config:
     """`APP:SECRET`."""
     key_from: str
     ca_file: str | None
+    as_user: str | None = None
+    """The person in whose name the key calls."""
 
     @classmethod
     def find(
@@ -33,18 +36,21 @@ class Config:
         server: str | None,
         key: str | None,
         ca_file: str | Path | None,
+        as_user: str | None = None,
         environment: Mapping[str, str] = os.environ,
     ) -> Config:
         """Raises `BadValue` where an address, a key or a file cannot be used."""
         server, server_from = _first(server, "server", environment, "TIDEMILL_SERVER")
         key, key_from = _first(key, "key", environment, "TIDEMILL_KEY")
         ca, ca_from = _first(None if ca_file is None else str(ca_file), "ca_file", environment, "TIDEMILL_CA_FILE")
+        person, person_from = _first(as_user, "as_user", environment, "TIDEMILL_AS_USER")
         found = cls(
             _address(server or DEFAULT_SERVER, server_from),
             _told(server_from) if server else "the default address; server= or TIDEMILL_SERVER names another",
             _key(key, key_from),
             _told(key_from),
             ca,
+            _person(person, person_from),
         )
         if ca is not None and not Path(ca).is_file():
             raise BadValue(ca_from, ca, "must name a file with the certificates of the server's authorities in PEM")
@@ -91,6 +97,14 @@ def _address(server: str, name: str) -> str:
     if not is_one or parts.query or parts.fragment or parts.username is not None or any(c.isspace() for c in whole):
         raise BadValue(name, server, rule)
     return whole
+
+
+def _person(name: str | None, place: str) -> str | None:
+    if name is None:
+        return None
+    if not 1 <= len(name) <= MAX_PERSON_CHARS or name != name.strip() or not name.isprintable():
+        raise BadValue(place, name[:MAX_PERSON_CHARS], f"must be the name of a person, 1 to {MAX_PERSON_CHARS} visible letters")
+    return name
 
 
 def _key(key: str | None, name: str) -> str | None:

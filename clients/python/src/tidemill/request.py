@@ -48,10 +48,12 @@ class Request:
     def with_header(self, name: str, value: str) -> Request:
         return replace(self, headers=(*self.headers, (name, value)))
 
-    def all_headers(self, key: str | None) -> dict[str, str]:
+    def all_headers(self, key: str | None, as_user: str | None = None) -> dict[str, str]:
         headers = {"accept": "application/json, text/event-stream, */*", "user-agent": f"tidemill-python/{__version__}"}
         if key is not None:
             headers["authorization"] = f"Bearer {key}"
+        if as_user is not None:
+            headers["x-user"] = as_user
         if self.body is not None:
             headers["content-type"] = "application/json"
         if self.idempotency_key is not None:

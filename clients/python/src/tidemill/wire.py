@@ -35,7 +35,8 @@ def sending(request: Request, config: Config, is_stream: bool = False) -> dict[s
     said: dict[str, Any] = {
         "method": request.method,
         "url": config.server + request.path,
-        "headers": request.all_headers(config.key),
+        # Names of people may have other letters than those of ASCII.
+        "headers": {name: value.encode() for name, value in request.all_headers(config.key, config.as_user).items()},
         "content": request.body,
     }
     if request.query:

@@ -26,7 +26,7 @@ use crate::view::{Answered, batch_state};
 
 /// Lines of a part where the caller names no number.
 pub(crate) const PART_LINES: u32 = 100;
-const MAX_LINES: u64 = 10_000;
+pub(crate) const MAX_LINES: u64 = 10_000;
 /// Lines that a search gives where the caller names no number.
 const MATCHES: u64 = 100;
 /// The longest text that is searched for.
@@ -43,7 +43,7 @@ pub(super) const LINE: Asked<u64> =
     Asked::number("line", "From this line of the attempt on, from 1; in place of `offset`.", 1, u64::MAX);
 pub(super) const LAST: Asked<u64> =
     Asked::number("last", "From so many lines before the end on; in place of `offset`.", 1, u64::MAX);
-pub(crate) const LINES: Asked<u64> =
+pub(super) const LINES: Asked<u64> =
     Asked::number("lines", "Lines at most, 1 to 10000, and 1 MiB; default 100, or `last`.", 1, MAX_LINES);
 pub(super) const ATTEMPT: Asked<u64> =
     Asked::number("attempt", "Which attempt, from 1; absent: the newest.", 1, u64::MAX);

@@ -40,7 +40,7 @@ mod versions;
 
 pub(crate) use calls::{admin_calls, attempt_calls, calls, open_calls};
 pub(crate) use edit::TAG_PATTERN;
-pub(crate) use logs::{LINES, PART_LINES, asked_range, download_attempt};
+pub(crate) use logs::{MAX_LINES, PART_LINES, asked_range, download_attempt};
 pub(crate) use run::{JobPlace, job_place};
 pub(crate) use sign_in::{no_token, open_calls as sign_in_calls};
 pub(crate) use site::Document;

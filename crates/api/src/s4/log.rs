@@ -10,7 +10,7 @@ use tidemill_model::{BatchId, BatchState, JobId, LogPlace, LogStream, Permission
 use tidemill_store::rows::AttemptRow;
 
 use super::newest::{Newest, newest, place};
-use super::{JOB, OF_LOG, OF_PART, OFFSET, TYPE, standing_by_query};
+use super::{JOB, LINES, OF_LOG, OF_PART, OFFSET, TYPE, standing_by_query};
 use crate::Problem;
 use crate::app::App;
 use crate::log_stores::GONE;
@@ -18,7 +18,7 @@ use crate::logs::{AttemptLog, read_batch};
 use crate::object::Object;
 use crate::parameter::Parameter;
 use crate::params::Params;
-use crate::routes::{LINES, PART_LINES, asked_range, download_attempt};
+use crate::routes::{PART_LINES, asked_range, download_attempt};
 use crate::standing::Standing;
 use crate::view::{Answered, batch_state};
 use crate::workers::WORKER_UNREACHABLE;

@@ -9,6 +9,7 @@ mod log;
 mod newest;
 mod submit;
 mod worker;
+mod worker_address;
 
 use std::sync::Arc;
 
@@ -30,7 +31,7 @@ use crate::parameter::{Asked, Parameter};
 use crate::params::Params;
 use crate::refusals::{Refused, Shown};
 use crate::rights::{Asks, Caller};
-use crate::routes::LINES;
+use crate::routes::MAX_LINES;
 use crate::standing::Standing;
 
 const APP_NAME: Asked<String> =
@@ -47,6 +48,9 @@ const OFFSET: Asked<u64> = Asked::number(
     0,
     i64::MAX as u64,
 );
+
+const LINES: Asked<u64> =
+    Asked::number("lines", "Lines at most, 1 to 10000, and 1 MiB; default 100.", 1, MAX_LINES);
 
 /// The parameters of a call about a job.
 const OF_JOB: [Parameter; 3] = [APP_NAME.parameter, APP_KEY.parameter, JOB.parameter];
@@ -127,14 +131,26 @@ async fn standing_by_query(
 }
 
 fn shown_by_query(params: &Params, headers: &HeaderMap) -> Result<Option<Credentials>, Problem> {
-    let fields = params.get(APP_NAME)?.zip(params.get(APP_KEY)?);
-    Ok(shown(fields, headers))
+    shown(params.get(APP_NAME)?, params.get(APP_KEY)?, headers)
 }
 
-fn shown(fields: Option<(String, String)>, headers: &HeaderMap) -> Option<Credentials> {
-    match fields {
-        Some((app, secret)) => Some(Credentials::Key { app, secret }),
-        None => Credentials::from_headers(headers),
+/// The key in fields of the call, else that of headers. A part of one is no key, and is not passed over either.
+fn shown(
+    name: Option<String>,
+    secret: Option<String>,
+    headers: &HeaderMap,
+) -> Result<Option<Credentials>, Problem> {
+    let by_headers = Credentials::from_headers(headers);
+    let rule =
+        |other: &str| format!("must stand beside {other}; else leave both out and show the key in headers");
+    match (name, secret) {
+        (Some(app), Some(secret)) => Ok(Some(Credentials::Key { app, secret })),
+        (None, None) => Ok(by_headers),
+        _ if by_headers.is_none() => Ok(None),
+        // The headers show the key of this name.
+        (Some(app), None) if by_headers.as_ref().is_some_and(|shown| shown.app() == app) => Ok(by_headers),
+        (Some(app), None) => Err(Problem::field("app_name", app, rule("app_key"))),
+        (None, Some(_)) => Err(Problem::field("app_key", "(secret)", rule("app_name"))),
     }
 }
 
@@ -159,12 +175,13 @@ async fn body_of(app: &Arc<App>, mut request: Request) -> Result<Value, Problem>
 
 /// Who calls, by fields of the body, which are taken out of it, or headers.
 async fn caller_by_body(app: &App, body: &mut Value, headers: &HeaderMap) -> Result<Caller, Problem> {
-    let fields = body.as_object_mut().and_then(|body| {
-        let text = |field: Option<Value>| field.and_then(|value| value.as_str().map(str::to_owned));
-        let (name, key) = (text(body.remove("app_name")), text(body.remove("app_key")));
-        name.zip(key)
-    });
-    let caller = app.authenticate(shown(fields, headers).as_ref(), user_of(headers)).await?;
+    let mut text = |field: &'static str| match body.as_object_mut().and_then(|body| body.remove(field)) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text)),
+        Some(_) => Err(Problem::field(field, "(not shown)", "must be text")),
+    };
+    let (name, secret) = (text("app_name")?, text("app_key")?);
+    let caller = app.authenticate(shown(name, secret, headers)?.as_ref(), user_of(headers)).await?;
     Ok(caller.asking(Asks::new([body.to_string().as_bytes()])))
 }
 

@@ -71,7 +71,10 @@ pub(crate) struct SubmitRequest {
 
 /// Ids as callers write them.
 #[derive(Deserialize, JsonSchema)]
-#[serde(untagged)]
+#[serde(
+    untagged,
+    expecting = "must be the number of a job, a list of them, or text with commas between them"
+)]
 enum JobIds {
     One(i64),
     Many(Vec<i64>),

@@ -11,6 +11,7 @@ use tidemill_model::{Command, Permission, WorkerCommand, WorkerId};
 use tidemill_store::rows::WorkerRow;
 use tidemill_store::{ReadTables, Tables, WorkerFilter};
 
+use super::worker_address::{MAX_HOST_BYTES, known_as, registered_at, shown, wanted};
 use super::{body_of, caller_by_body, refused};
 use crate::Problem;
 use crate::app::{App, shard_in};
@@ -29,9 +30,11 @@ pub(crate) struct WorkerStatusRequest {
     /// Its secret; or the header X-App-Key.
     #[serde(default, rename = "app_key")]
     _app_key: Option<String>,
-    /// The worker's address.
+    /// The worker's address as it registered it, or another name or address of its host that no other worker with the port has.
+    #[schemars(length(min = 1, max = MAX_HOST_BYTES))]
     ip: String,
     /// Its port.
+    #[schemars(range(min = 1, max = 65535))]
     port: i32,
     /// 1 on duty, 0 off.
     #[schemars(range(min = 0, max = 1))]
@@ -70,33 +73,34 @@ pub(super) async fn switch(State(app): State<Arc<App>>, headers: HeaderMap, requ
 async fn change(app: &App, headers: &HeaderMap, mut body: Value) -> Result<(String, i32), Problem> {
     let caller = caller_by_body(app, &mut body, headers).await?;
     let WorkerStatusRequest { ip, port, status, .. } = parse(body)?;
-    let addresses = [format!("{ip}:{port}"), format!("[{ip}]:{port}")];
-    let wanted = addresses.clone();
-    let row = app.read(move |tables| worker_at(tables, &wanted)).await?;
-    let row = row.ok_or_else(|| Problem::unknown("worker", &addresses[0]))?;
-    let object = Object::new("worker", &addresses[0], Arc::clone(&row.group_name));
-    let right = caller.may(Permission::Operate, &object)?;
+    let wanted = wanted(&ip, port)?;
+    if !(0..=1).contains(&status) {
+        return Err(Problem::field("status", status, "must be 1 (on duty) or 0 (off duty)"));
+    }
+    let name = shown(&ip, port);
+    let object = |row: &WorkerRow| Object::new("worker", &*name, Arc::clone(&row.group_name));
+    let rows = app.read(all_workers).await?;
+    let row = match registered_at(&wanted, &rows) {
+        Some(row) => Some(row),
+        None => {
+            // What a name means is nobody's business who may not use the answer.
+            let own = rows.iter().filter(|row| caller.may(Permission::Operate, &object(row)).is_ok());
+            known_as(&wanted, own).await?
+        }
+    };
+    let row = row.ok_or_else(|| Problem::unknown("worker", &name))?;
+    let right = caller.may(Permission::Operate, &object(row))?;
     let worker = WorkerId::new(&*row.id);
     let command = match status {
         0 => Command::Worker(WorkerCommand::Drain { worker }),
-        1 => Command::Worker(WorkerCommand::Resume { worker }),
-        _ => return Err(Problem::field("status", status, "must be 1 (on duty) or 0 (off duty)")),
+        _ => Command::Worker(WorkerCommand::Resume { worker }),
     };
     Write::new(app, right, headers)?.send(shard_in(row.shard), command).await?;
     Ok((ip, port))
 }
 
-/// The worker that registered this address last.
-fn worker_at(tables: &dyn Tables, addresses: &[String]) -> Result<Option<WorkerRow>, tidemill_store::Error> {
-    let mut found: Option<WorkerRow> = None;
-    for_each_row(
-        |request| tables.workers(&WorkerFilter::default(), request),
-        |row: WorkerRow| {
-            let is_newer = found.as_ref().is_none_or(|found| row.registered_at >= found.registered_at);
-            if is_newer && addresses.iter().any(|address| *address == *row.address) {
-                found = Some(row);
-            }
-        },
-    )?;
-    Ok(found)
+fn all_workers(tables: &dyn Tables) -> Result<Vec<WorkerRow>, tidemill_store::Error> {
+    let mut rows = Vec::new();
+    for_each_row(|request| tables.workers(&WorkerFilter::default(), request), |row| rows.push(row))?;
+    Ok(rows)
 }

@@ -50,8 +50,8 @@ async fn rebuild_that_makes_no_sense_is_refused() {
     for (body, field) in [
         (json!({"what": "hints", "from": "2026-01-01T00:00:00Z"}), "from"),
         (json!({"compare": true}), "compare"),
-        (json!({"from": "noon"}), "body"),
-        (json!({"what": "everything"}), "body"),
+        (json!({"from": "noon"}), "from"),
+        (json!({"what": "everything"}), "what"),
         (json!({"dry": true}), "dry"),
     ] {
         let answered = send(fixture.post("/api/admin/rebuild", &body)).await;
@@ -87,7 +87,7 @@ async fn partition_clock_is_set_by_a_command_to_its_shard() {
         Command::Shard(ShardCommand::SetTime { now: "2026-01-01T00:00:00.000Z".parse().unwrap() })
     );
     for (partition, body, field) in
-        [("1", &set, "partition"), ("x", &set, "partition"), ("0", &json!({"at": "noon"}), "body")]
+        [("1", &set, "partition"), ("x", &set, "partition"), ("0", &json!({"at": "noon"}), "at")]
     {
         let answered = send(fixture.post(&format!("/api/admin/partitions/{partition}/set-time"), body)).await;
         assert_eq!(answered.code(), (422, "invalid"), "{answered:?}");

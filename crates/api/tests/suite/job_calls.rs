@@ -5,11 +5,13 @@ use serde_json::{Value, json};
 use tidemill_api::Config;
 use tidemill_model::{
     Answer, BatchCommand, BatchId, BatchResult, BatchState, Command, JobCommand, JobId, LiveAnswer,
-    LiveQuery, Outcome, Rejection, ShardId, Why, WorkerCommand,
+    LiveQuery, Outcome, Rejection, ShardId, Why, WorkerCommand, WorkerId,
 };
+use tidemill_store::rows::WorkerRow;
 
 use crate::fixture::{Answered, Fixture, answers_done, send};
-use crate::rows::SECRET;
+use crate::owner::OFFSET;
+use crate::rows::{SECRET, Writer, worker};
 
 const JOB: JobId = JobId((77 << 12) | 1);
 
@@ -270,6 +272,133 @@ async fn refusals_of_job_calls_fit_their_schemas() {
             send(fixture.open(Method::POST, "/api/worker/status").bearer_auth(&key).json(&body)).await;
         assert_eq!((answered.status, &answered.body["success"]), (200, &json!(false)), "{body}");
         assert_eq!((&answered.body["ip"], &answered.body["port"]), (&json!(""), &json!(-1)), "{body}");
+    }
+    assert!(fixture.owner.seen().is_empty());
+}
+
+/// API-2: a worker is found by other spellings of its address and by other names of its host, where no other worker has them.
+#[tokio::test]
+async fn worker_is_found_by_every_name_of_its_host() {
+    let fixture = fixture().await;
+    let on = |id: &str, host: &str, address: &str| WorkerRow {
+        id: id.into(),
+        host: host.into(),
+        ..worker(address)
+    };
+    let left = WorkerRow { state: "left".into(), ..on("w7", "single", "10.0.0.7:31") };
+    let foreign = WorkerRow { group_name: "other".into(), ..on("w8", "single", "10.0.0.8:31") };
+    Writer::new(&*fixture.tables)
+        .rows(vec![
+            on("w2", "twin", "10.0.0.2:30"),
+            on("w3", "twin", "10.0.0.3:30"),
+            on("w4", "Single", "[fd00::4]:31"),
+            left,
+            foreign,
+        ])
+        .commit(OFFSET + 2);
+    let drain = |ip: &str, port: i32| {
+        let body = json!({"app_name": "demo-user", "app_key": SECRET, "ip": ip, "port": port, "status": 0});
+        send(fixture.open(Method::POST, "/api/worker/status").json(&body))
+    };
+    for (ip, port, found) in [
+        ("127.0.0.1", 9, "w1"),
+        ("::ffff:127.0.0.1", 9, "w1"),
+        ("localhost", 9, "w1"),
+        ("10.0.0.3", 30, "w3"),
+        ("fd00:0::0:4", 31, "w4"),
+        ("single", 31, "w4"),
+    ] {
+        let answered = drain(ip, port).await;
+        assert_eq!(answered.body, json!({"ip": ip, "port": port, "success": true}), "{ip}");
+        let wanted = Command::Worker(WorkerCommand::Drain { worker: WorkerId::new(found) });
+        assert_eq!(fixture.owner.seen().pop().unwrap().command, wanted, "{ip}");
+    }
+    let done = fixture.owner.seen().len();
+    let both = drain("twin", 30).await.body;
+    assert_eq!((&both["success"], &both["errors"][0]["field"]), (&json!(false), &json!("ip")), "{both}");
+    assert!(both["message"].as_str().unwrap().contains("10.0.0.2:30, 10.0.0.3:30"), "{both}");
+    for (ip, port, field) in [("", 9, "ip"), ("127.0.0.1", 0, "port"), ("127.0.0.1", 65_536, "port")] {
+        let refused = drain(ip, port).await.body;
+        assert_eq!(
+            (&refused["success"], &refused["errors"][0]["field"]),
+            (&json!(false), &json!(field)),
+            "{ip}"
+        );
+    }
+    for (ip, port) in [("10.0.0.8", 31), ("10.0.0.2", 31), ("nowhere.invalid", 30)] {
+        assert_eq!(drain(ip, port).await.body["code"], "unknown", "{ip}");
+    }
+    assert_eq!(fixture.owner.seen().len(), done, "what is refused changes nothing");
+}
+
+/// API-1, API-2: a part of a key is not passed over where headers show one: it may be another one.
+#[tokio::test]
+async fn part_of_a_key_is_not_passed_over() {
+    let fixture = fixture().await;
+    let key = format!("demo-user:{SECRET}");
+    let status = |fields: &str| {
+        let path = format!("/api/job/status?job_id=4096{fields}");
+        send(fixture.open(Method::GET, &path).bearer_auth(&key))
+    };
+    assert_eq!(status("").await.status, 200);
+    assert_eq!(status("&app_name=demo-user").await.status, 200, "it is the name of the same key");
+    for (fields, field) in [("&app_name=viewer", "app_name"), ("&app_key=x", "app_key")] {
+        let refused = status(fields).await;
+        assert_eq!(
+            (refused.status, &refused.body["errors"][0]["field"]),
+            (422, &json!(field)),
+            "{refused:?}"
+        );
+        assert!(!refused.body.to_string().contains("\"x\""), "no secret is told: {refused:?}");
+    }
+    let half = "/api/job/status?job_id=4096&app_name=demo-user";
+    assert_eq!(send(fixture.open(Method::GET, half)).await.status, 401);
+    for (extra, field) in [(json!({"app_name": 7}), "app_name"), (json!({"app_name": "viewer"}), "app_name")]
+    {
+        let mut request = body(extra);
+        request.as_object_mut().unwrap().remove("app_key");
+        let refused =
+            send(fixture.open(Method::POST, "/api/job/submit").bearer_auth(&key).json(&request)).await;
+        assert_eq!(
+            (&refused.body["accept"], &refused.body["errors"][0]["field"]),
+            (&json!(false), &json!(field))
+        );
+    }
+    assert!(fixture.owner.seen().is_empty());
+}
+
+/// API-1: what has to be there is missed by name, and each field has its type.
+#[tokio::test]
+async fn submission_names_the_field_that_is_missing_or_of_another_type() {
+    let fixture = fixture().await;
+    let submit = async |request: &Value| {
+        let answered = send(fixture.open(Method::POST, "/api/job/submit").json(request)).await;
+        assert_eq!((answered.status, &answered.body["job_id"]), (200, &json!(-1)), "{answered:?}");
+        assert_eq!(answered.body["accept"], false, "{answered:?}");
+        answered.body["message"].as_str().unwrap().to_owned()
+    };
+    for field in ["job_name", "user", "job_type", "command", "group_id"] {
+        let mut request = body(json!({}));
+        request.as_object_mut().unwrap().remove(field);
+        let message = submit(&request).await;
+        assert!(message.contains(field), "{field}: {message}");
+    }
+    for (field, value) in [
+        ("job_name", json!(7)),
+        ("cron_expression", json!(7)),
+        ("dependency_jobids", json!({"job": 1})),
+        ("user", json!("")),
+        ("job_type", json!(7)),
+        ("command", json!(["true"])),
+        ("group_id", json!("demo")),
+        ("priority", json!(0)),
+        ("priority", json!(11)),
+        ("parameters", json!(["a"])),
+        ("parameters", json!({"a": [1]})),
+        ("colour", json!("red")),
+    ] {
+        let message = submit(&body(json!({field: value}))).await;
+        assert!(message.contains(field), "{field}: {message}");
     }
     assert!(fixture.owner.seen().is_empty());
 }

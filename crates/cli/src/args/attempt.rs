@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 
 /// What to do with attempts.
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Clone, Subcommand)]
 pub(crate) enum AttemptCommand {
     /// List attempts, newest first
     Ls(AttemptLsArgs),
@@ -14,7 +14,7 @@ pub(crate) enum AttemptCommand {
 }
 
 /// Which attempts to list.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct AttemptLsArgs {
     /// Only of this batch
     #[arg(long, value_name = "ID")]
@@ -31,7 +31,7 @@ pub(crate) struct AttemptLsArgs {
 }
 
 /// What a program says of itself.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct ReportArgs {
     /// 0: it has succeeded; anything else: it has not
     #[arg(allow_negative_numbers = true)]

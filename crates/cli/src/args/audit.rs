@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 use tidemill_model::Timestamp;
 
 /// What to do with the audit list: who asked for which change and when, and refused calls.
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Clone, Subcommand)]
 pub(crate) enum AuditCommand {
     /// List rows, newest first
     Ls {
@@ -30,7 +30,7 @@ pub(crate) enum AuditCommand {
 }
 
 /// Which rows.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct AuditFilterArgs {
     /// Only what was asked for with this application's key
     #[arg(long)]

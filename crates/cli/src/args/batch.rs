@@ -7,7 +7,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use tidemill_model::{LogStream, Timestamp};
 
 /// Which batches to list.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct BatchLsArgs {
     /// Only of this job: id, or group/name
     #[arg(long)]
@@ -42,7 +42,7 @@ pub(crate) struct BatchLsArgs {
 }
 
 /// What to do with batches.
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Clone, Subcommand)]
 pub(crate) enum BatchCommand {
     /// List batches, newest first
     Ls(BatchLsArgs),
@@ -158,7 +158,7 @@ pub(crate) enum BatchCommand {
 }
 
 /// What a batch is to run without.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct OverrideArgs {
     /// Its id
     pub(crate) batch: i64,
@@ -173,7 +173,7 @@ pub(crate) struct OverrideArgs {
 }
 
 /// What to write of a log.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct LogsArgs {
     /// Its id
     pub(crate) batch: i64,
@@ -300,7 +300,7 @@ pub(crate) fn word(choice: &impl ValueEnum) -> String {
 }
 
 /// What to do with third parties' reports.
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Clone, Subcommand)]
 pub(crate) enum ThirdPartyCommand {
     /// Say that something is ready for a logical time; kept for batches to come
     Report {
@@ -325,7 +325,7 @@ pub(crate) enum ThirdPartyCommand {
 }
 
 /// What to do with probes of paths.
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Clone, Subcommand)]
 pub(crate) enum ProbeCommand {
     /// Probe the paths that batches wait for at once
     Run {

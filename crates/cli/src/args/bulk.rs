@@ -6,7 +6,7 @@ use tidemill_model::Timestamp;
 use super::batch::{Marked, RESULTS, STATES};
 
 /// What to do with all batches or jobs that fit a filter.
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Clone, Subcommand)]
 pub(crate) enum BulkCommand {
     /// End all unfinished batches that fit
     Kill(BatchesArgs),
@@ -52,7 +52,7 @@ pub(crate) enum BulkCommand {
 }
 
 /// Which batches.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct BatchesArgs {
     #[command(flatten)]
     pub(crate) jobs: JobsArgs,
@@ -71,7 +71,7 @@ pub(crate) struct BatchesArgs {
 }
 
 /// Of which jobs.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct JobsArgs {
     /// Only of this group
     #[arg(long)]

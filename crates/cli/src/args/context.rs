@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 /// What to do with contexts: servers with their keys, under names.
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Clone, Subcommand)]
 pub(crate) enum ContextCommand {
     /// List contexts; what is secret of a key is not shown
     Ls,
@@ -29,7 +29,7 @@ pub(crate) enum ContextCommand {
 }
 
 /// What to keep. The server is that of --server, the authorities are those of --ca-file.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct ContextSetArgs {
     /// Its name: 1 to 64 letters, digits, `.`, `_` and `-`
     pub(crate) name: String,

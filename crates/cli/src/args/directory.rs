@@ -8,7 +8,7 @@ use tidemill_model::Timestamp;
 use super::site::KeyRole;
 
 /// A file of the directory, and what is done with who is not in it.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct DirectoryFileArgs {
     /// File with the lists `departments` and `people`; `-` is the standard input
     #[arg(short, long, value_name = "PATH")]
@@ -19,7 +19,7 @@ pub(crate) struct DirectoryFileArgs {
 }
 
 /// What to do with the directory of people and departments.
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Clone, Subcommand)]
 pub(crate) enum DirectoryCommand {
     /// Add and change the people and departments of a YAML file
     Apply {
@@ -39,7 +39,7 @@ pub(crate) enum DirectoryCommand {
 }
 
 /// What to do with people.
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Clone, Subcommand)]
 pub(crate) enum PersonCommand {
     /// List people, by name
     Ls {
@@ -104,7 +104,7 @@ pub(crate) enum PersonCommand {
 }
 
 /// What to do with departments.
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Clone, Subcommand)]
 pub(crate) enum DepartmentCommand {
     /// List departments, by name
     Ls,
@@ -121,7 +121,7 @@ pub(crate) enum DepartmentCommand {
 }
 
 /// Of whom and when it is asked who is on call.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct OnCallArgs {
     /// Only of this department [default: of all that have a rota]
     pub(crate) department: Option<String>,

@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use tidemill_model::Timestamp;
 
 /// What to do with jobs. A JOB is an id, or `group/name`.
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Clone, Subcommand)]
 pub(crate) enum JobCommand {
     /// Check the jobs of YAML files without a server
     Validate {
@@ -137,7 +137,7 @@ pub(crate) enum JobCommand {
 }
 
 /// What to apply, and how.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct ApplyArgs {
     /// File, or directory whose *.yaml and *.yml are read, with those below (not in hidden ones)
     #[arg(short, long, value_name = "PATH")]
@@ -163,7 +163,7 @@ pub(crate) struct ApplyArgs {
 }
 
 /// Which jobs to list.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct JobLsArgs {
     /// Only this group
     #[arg(long)]
@@ -186,7 +186,7 @@ pub(crate) struct JobLsArgs {
 }
 
 /// Which batch to make.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct JobRunArgs {
     /// Id, or group/name
     pub(crate) job: String,
@@ -208,7 +208,7 @@ pub(crate) struct JobRunArgs {
 }
 
 /// What to submit (API-1).
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct JobSubmitArgs {
     /// The job's name, unique in its group
     pub(crate) name: String,

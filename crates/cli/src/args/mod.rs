@@ -40,6 +40,7 @@ pub(crate) use site::{
 };
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 
@@ -71,6 +72,24 @@ pub struct Global {
     /// Form of the answer
     #[arg(short, long, value_enum, default_value = "table", global = true)]
     pub output: OutputFormat,
+    /// Show a list or a thing again whenever it changes, and look each DURATION at least, 1s to 1h, as in --watch=10s
+    /// [default: 5s]
+    #[arg(
+        long,
+        value_name = "DURATION",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "5s",
+        value_parser = interval,
+        global = true
+    )]
+    pub watch: Option<Duration>,
+    /// Person in whose name the key calls (X-User) [default: that of the context]
+    #[arg(long, env = "TIDEMILL_AS_USER", value_name = "NAME", global = true, hide_env_values = true)]
+    pub as_user: Option<String>,
+    /// Show no progress on a terminal
+    #[arg(long, global = true)]
+    pub quiet: bool,
 }
 
 /// Form of an answer.
@@ -94,7 +113,7 @@ impl OutputFormat {
 }
 
 /// What to do, with a server.
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Clone, Subcommand)]
 pub(crate) enum Command {
     /// Define, run and look at jobs
     #[command(subcommand, visible_alias = "jobs")]
@@ -192,4 +211,17 @@ pub(crate) enum Command {
 /// Reads how many of something.
 fn at_least_one(text: &str) -> Result<usize, String> {
     text.parse().ok().filter(|count| *count > 0).ok_or_else(|| "must be a whole number from 1 on".to_owned())
+}
+
+/// Reads how often to look: whole seconds, minutes or an hour.
+fn interval(text: &str) -> Result<Duration, String> {
+    let (number, unit_s) = match text.strip_suffix(['s', 'm', 'h']) {
+        Some(number) if text.ends_with('m') => (number, 60),
+        Some(number) if text.ends_with('h') => (number, 3600),
+        Some(number) => (number, 1),
+        None => (text, 1),
+    };
+    let seconds = number.parse::<u64>().ok().and_then(|number| number.checked_mul(unit_s));
+    let fits = seconds.filter(|seconds| (1..=3600).contains(seconds));
+    fits.map(Duration::from_secs).ok_or_else(|| "must be 1s to 1h, as in 5s or 2m".to_owned())
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Subcommand;
 
 /// What to do with calendars: which days are working days, for jobs that keep to them.
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Clone, Subcommand)]
 pub(crate) enum CalendarCommand {
     /// Add and change the calendars of a YAML file
     Apply {
@@ -38,7 +38,7 @@ pub(crate) enum CalendarCommand {
 }
 
 /// What to do with pools: slots and rates that batches of several jobs share.
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Clone, Subcommand)]
 pub(crate) enum PoolCommand {
     /// Add and change the pools of a YAML file; what runs goes on
     Apply {

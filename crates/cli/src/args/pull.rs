@@ -6,7 +6,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use tidemill_model::Timestamp;
 
 /// What to do with tasks that clients pull.
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Clone, Subcommand)]
 pub(crate) enum PullCommand {
     /// Define and look at templates for the parameters of tasks
     #[command(subcommand, visible_alias = "templates")]
@@ -50,7 +50,7 @@ pub(crate) enum PullCommand {
 }
 
 /// What to do with templates.
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Clone, Subcommand)]
 pub(crate) enum PullTemplateCommand {
     /// Add and change the templates of a YAML file; tasks that are there stay
     Apply {
@@ -73,7 +73,7 @@ pub(crate) enum PullTemplateCommand {
 }
 
 /// What to do with users.
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Clone, Subcommand)]
 pub(crate) enum PullUserCommand {
     /// Give users their home group; those who have it already stay as they are
     Assign {
@@ -124,7 +124,7 @@ pub(crate) enum TaskKind {
 }
 
 /// Which tasks to list.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct PullTaskLsArgs {
     /// Only of this kind [default: rotating ones, then once tasks]
     #[arg(long, value_enum)]
@@ -150,7 +150,7 @@ pub(crate) struct PullTaskLsArgs {
 }
 
 /// What to do with tasks.
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Clone, Subcommand)]
 pub(crate) enum PullTaskCommand {
     /// Create the tasks of a YAML file
     Create {
@@ -192,7 +192,7 @@ pub(crate) enum PullTaskCommand {
 }
 
 /// Which grants to list.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct PullGrantsArgs {
     /// Only to this user
     #[arg(long)]

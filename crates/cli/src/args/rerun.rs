@@ -4,7 +4,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use tidemill_model::Timestamp;
 
 /// What to do with reruns and cold starts.
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Clone, Subcommand)]
 pub(crate) enum RerunCommand {
     /// Plan to run a span of logical times again
     ///
@@ -69,7 +69,7 @@ pub(crate) enum RerunCommand {
 }
 
 /// What to run again.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct PlanArgs {
     /// Where it begins: ids, or group/name
     #[arg(required = true)]
@@ -91,7 +91,7 @@ pub(crate) struct PlanArgs {
 }
 
 /// Which logical times, and how.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct SpanArgs {
     /// The first logical time, RFC 3339
     #[arg(long, value_name = "TIME")]
@@ -110,7 +110,7 @@ pub(crate) struct SpanArgs {
 }
 
 /// How it runs.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct HowArgs {
     /// Batches that are started and have not ended, over all groups
     #[arg(long, default_value = "10")]
@@ -130,7 +130,7 @@ pub(crate) struct HowArgs {
 }
 
 /// Which jobs to run for the first time.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct ColdStartArgs {
     /// The period of the jobs
     #[arg(long, value_parser = ["hour", "day", "week", "month"])]

@@ -5,7 +5,7 @@ use clap::{Args, Subcommand};
 use tidemill_model::Permission;
 
 /// Who logs in.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct LoginArgs {
     /// Sign in as this person: the password is read, and a token is made and kept in place of a key
     #[arg(long, value_name = "NAME")]
@@ -19,7 +19,7 @@ pub(crate) struct LoginArgs {
 }
 
 /// Whose password changes.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct PasswordArgs {
     /// The person, who has to know the present password
     #[arg(long, value_name = "NAME")]
@@ -27,7 +27,7 @@ pub(crate) struct PasswordArgs {
 }
 
 /// What to do with tokens, by which programs call as a person.
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Clone, Subcommand)]
 pub(crate) enum TokenCommand {
     /// List the sessions, tokens and invitations of the person who calls
     Ls,

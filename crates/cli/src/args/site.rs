@@ -6,7 +6,7 @@ use tidemill_client::Begin;
 use tidemill_model::{Permission, Timestamp};
 
 /// What to do with workers.
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Clone, Subcommand)]
 pub(crate) enum WorkerCommand {
     /// List workers
     Ls,
@@ -63,7 +63,7 @@ pub(crate) enum WorkerCommand {
 }
 
 /// What to do with worker groups.
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Clone, Subcommand)]
 pub(crate) enum GroupCommand {
     /// List groups
     Ls,
@@ -83,7 +83,7 @@ pub(crate) enum GroupCommand {
 }
 
 /// What to do with freezes.
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Clone, Subcommand)]
 pub(crate) enum FreezeCommand {
     /// List what is frozen
     Ls,
@@ -131,7 +131,7 @@ fn permissions() -> PossibleValuesParser {
 }
 
 /// What to do with application keys.
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Clone, Subcommand)]
 pub(crate) enum KeyCommand {
     /// Create or replace a key; its secret is shown once
     Apply {
@@ -167,7 +167,7 @@ pub(crate) enum KeyCommand {
 }
 
 /// What to do with the level of what is written to the log.
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Clone, Subcommand)]
 pub(crate) enum LevelCommand {
     /// Show the level that stands, whether it is held, and which processes read how much
     Show,
@@ -186,7 +186,7 @@ pub(crate) enum LevelCommand {
 }
 
 /// What to do with the public feed.
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Clone, Subcommand)]
 pub(crate) enum EventsCommand {
     /// Write events as they come
     Tail(EventsArgs),
@@ -204,7 +204,7 @@ fn begin(text: &str) -> Result<Begin, String> {
 }
 
 /// Which events to write.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct EventsArgs {
     /// Where to begin: start (the first event on record), end (the next one), or a time, RFC 3339: each partition then
     /// begins with its first event of that time or later
@@ -235,7 +235,7 @@ pub(crate) enum LetterKind {
 
 /// What to do with dead letters: commands that were set aside, and timers that were suspended. An ID is one that `ls`
 /// shows, as 0:17:0.
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Clone, Subcommand)]
 pub(crate) enum DeadLetterCommand {
     /// List dead letters, in the order of the journal
     Ls {
@@ -265,7 +265,7 @@ pub(crate) enum DeadLetterCommand {
 }
 
 /// What a server can do with a partition.
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Clone, Subcommand)]
 pub enum PartitionCommand {
     /// Set the clock of a partition that ran ahead while its owner's clock was wrong
     SetTime {

@@ -31,6 +31,7 @@ pub(super) fn report(global: &Global, args: ReportArgs) -> Done<Exit> {
         server: api,
         server_from: "--api or TIDEMILL_API",
         key: Some(attempt_key),
+        as_user: None,
         ca_file: global.ca_file.clone(),
     };
     let path = format!("/api/attempts/{attempt}/code");

@@ -7,6 +7,7 @@ use super::{Session, wait};
 use crate::args::{BatchesArgs, BulkCommand, JobsArgs, word};
 use crate::exit::Exit;
 use crate::failure::Done;
+use crate::progress;
 use crate::render;
 use crate::server::Query;
 
@@ -71,9 +72,18 @@ fn begin(session: &Session<'_>, mut body: Value, mut filter: Value, args: &JobsA
     }
     let bulk = answer["bulk"].as_i64().unwrap_or_default();
     if args.wait {
-        let is_over = |operation: &Value| !operation["ended_at"].is_null();
+        let bar = progress::bar(session, 0);
+        let is_over = |operation: &Value| {
+            let count = |field: &str| operation[field].as_u64().unwrap_or(0);
+            bar.set_length(count("items"));
+            bar.set_position(count("done") + count("refused"));
+            bar.set_message(format!("{} refused", count("refused")));
+            !operation["ended_at"].is_null()
+        };
         let path = format!("/api/bulk/{bulk}");
-        let ended = wait::until(session, &path, answer["position"].as_str(), is_over)?;
+        let ended = wait::until(session, &path, answer["position"].as_str(), is_over);
+        bar.finish_and_clear();
+        let ended = ended?;
         return Ok(session.show(&ended, |ended| render::fields(ended, &[])));
     }
     Ok(session.show(&answer, |answer| {

@@ -20,7 +20,7 @@ use crate::target::{Target, bad_address};
 /// The name of the context where a person has one server.
 const USUAL: &str = "default";
 
-const CONTEXTS: &str = "CURRENT: mark, name, server, KEY OF: key_of, ca_file";
+const CONTEXTS: &str = "CURRENT: mark, name, server, KEY OF: key_of, as_user, ca_file";
 
 pub(super) fn run(global: &Global, command: ContextCommand) -> Done<Exit> {
     let mut contexts = Contexts::read()?;
@@ -68,6 +68,7 @@ fn shown(contexts: &Contexts, name: &str, context: &Context) -> Value {
         "mark": if is_current { "*" } else { "" },
         "server": context.server,
         "key_of": context.whose(),
+        "as_user": context.as_user,
         "ca_file": context.ca_file,
     })
 }
@@ -87,7 +88,8 @@ fn set(global: &Global, contexts: &mut Contexts, args: &ContextSetArgs) -> Done<
         None => kept.and_then(|kept| kept.key.clone()),
     };
     let ca_file = global.ca_file.clone().or_else(|| kept.and_then(|kept| kept.ca_file.clone()));
-    contexts.put(&args.name, Context { server, key, ca_file: absolute(ca_file)? })?;
+    let as_user = global.as_user.clone().or_else(|| kept.and_then(|kept| kept.as_user.clone()));
+    contexts.put(&args.name, Context { server, key, as_user, ca_file: absolute(ca_file)? })?;
     Ok(format!("Context {} is kept.", args.name))
 }
 
@@ -111,7 +113,8 @@ pub(super) fn login(host: &dyn Host, global: &Global, args: &LoginArgs) -> Done<
     let ca_file = global.ca_file.clone().or_else(|| before.and_then(|before| before.ca_file.clone()));
     let settings = host.settings(global)?;
     let server_with = |key: Option<String>| {
-        let target = Target { server: server.clone(), server_from: "--server", key, ca_file: None };
+        let as_user = global.as_user.clone().filter(|_| key.is_some());
+        let target = Target { server: server.clone(), server_from: "--server", key, as_user, ca_file: None };
         Server::new(target.trusting(ca_file.as_deref().or(settings.ca_file.as_deref())))
     };
     let key = match &args.person {
@@ -119,7 +122,8 @@ pub(super) fn login(host: &dyn Host, global: &Global, args: &LoginArgs) -> Done<
         None => checked(secret::ask(&format!("Key for {server}"))?)?,
     };
     let rights = server_with(Some(key.clone()))?.get("/api/me/rights", &[])?;
-    contexts.put(&name, Context { server: server.clone(), key: Some(key), ca_file: absolute(ca_file)? })?;
+    let (as_user, ca_file) = (global.as_user.clone(), absolute(ca_file)?);
+    contexts.put(&name, Context { server: server.clone(), key: Some(key), as_user, ca_file })?;
     contexts.make_current(&name)?;
     contexts.write()?;
     let who = ["person", "app"].map(|field| rights[field].as_str());

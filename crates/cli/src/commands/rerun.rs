@@ -1,10 +1,8 @@
 //! `tidemill rerun …`, `tidemill cold-start` and `tidemill batch clear`.
 
-use std::io::IsTerminal;
 use std::thread;
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
 use tidemill_client::Method;
 
@@ -13,6 +11,7 @@ use crate::args::{ColdStartArgs, HowArgs, PlanArgs, RerunCommand, SpanArgs, word
 use crate::exit::Exit;
 use crate::failure::{Done, Failure};
 use crate::output;
+use crate::progress;
 use crate::render;
 use crate::server::Query;
 
@@ -180,10 +179,7 @@ fn one(rerun: &Value) -> String {
 
 /// A bar on stderr until it is over, then how it ended.
 fn watch(session: &Session<'_>, rerun: i64) -> Done<Exit> {
-    let shows = !session.format.is_for_programs() && std::io::stderr().is_terminal();
-    let target = if shows { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
-    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} {msg}").expect("the template is good");
-    let bar = ProgressBar::with_draw_target(Some(0), target).with_style(style);
+    let bar = progress::bar(session, 0);
     let ended = loop {
         let shown = look(session, rerun)?;
         let count = |field: &str| shown[field].as_u64().unwrap_or(0);
@@ -199,15 +195,19 @@ fn watch(session: &Session<'_>, rerun: i64) -> Done<Exit> {
         thread::sleep(LOOK_EVERY);
     };
     bar.finish_and_clear();
-    let state = ended["state"].as_str().unwrap_or("?").to_owned();
     session.show(&ended, |ended| summary(rerun, ended));
-    Ok(match state.as_str() {
+    Ok(exit_of(&ended))
+}
+
+/// What the end of a rerun is to scripts.
+pub(super) fn exit_of(ended: &Value) -> Exit {
+    match ended["state"].as_str().unwrap_or("?") {
         "done" => Exit::Success,
         "done_with_failures" => Exit::BatchFailed,
         "cancelled" => Exit::BatchKilled,
         "refused" => Exit::Refused,
         _ => Exit::Failure,
-    })
+    }
 }
 
 fn summary(rerun: i64, ended: &Value) -> String {

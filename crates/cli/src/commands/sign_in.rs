@@ -82,6 +82,7 @@ pub(super) fn logout(global: &Global) -> Done<Exit> {
             server: context.server.clone(),
             server_from: "the context",
             key: Some(key.clone()),
+            as_user: None,
             ca_file: context.ca_file.clone(),
         };
         let ended = Server::new(target)?.delete_own(&format!("/api/me/credentials/{id}"));
@@ -90,7 +91,7 @@ pub(super) fn logout(global: &Global) -> Done<Exit> {
             output::note(format!("warning: the token was not ended now: {failure}"));
         }
     }
-    contexts.put(&name, Context { key: None, ..context })?;
+    contexts.put(&name, Context { key: None, as_user: None, ..context })?;
     contexts.write()?;
     output::answer(global.output, &json!({ "context": name }), |_| format!("Logged out of {name}."));
     Ok(Exit::Success)

@@ -31,12 +31,7 @@ pub(super) fn show_batch(session: &Session<'_>, answer: &Value, to_the_end: bool
     }
     let batch = ended(session, id, answer["position"].as_str())?;
     let result = batch["result"].as_str().unwrap_or("?");
-    let exit = match result {
-        "success" | "skipped" => Exit::Success,
-        "failed" => Exit::BatchFailed,
-        "killed" => Exit::BatchKilled,
-        _ => Exit::Failure,
-    };
+    let exit = exit_of(result);
     session.show(&batch, |_| match exit {
         Exit::Success => format!("Batch {id}: {result}."),
         _ if batch["attempt_count"] == 0 => {
@@ -45,6 +40,21 @@ pub(super) fn show_batch(session: &Session<'_>, answer: &Value, to_the_end: bool
         _ => format!("Batch {id}: {result}. Read why with `tidemill batch logs {id} --stderr`."),
     });
     Ok(exit)
+}
+
+/// What the result of a batch is to scripts.
+pub(super) fn exit_of(result: &str) -> Exit {
+    match result {
+        "success" | "skipped" => Exit::Success,
+        "failed" => Exit::BatchFailed,
+        "killed" => Exit::BatchKilled,
+        _ => Exit::Failure,
+    }
+}
+
+/// Whether a batch has finished, by the word or the number of its state.
+pub(super) fn is_finished(batch: &Value) -> bool {
+    batch["state"] == json!("finished") || batch["state"] == json!(3)
 }
 
 /// What the batch itself says of its end.
@@ -63,8 +73,6 @@ pub(super) fn warnings(answer: &Value) -> String {
 
 /// The batch, once it has finished.
 fn ended(session: &Session<'_>, batch: i64, position: Option<&str>) -> Done<Value> {
-    // By its word or its number.
-    let is_finished = |batch: &Value| batch["state"] == json!("finished") || batch["state"] == json!(3);
     until(session, &format!("/api/batches/{batch}"), position, is_finished)
 }
 

@@ -10,6 +10,7 @@ use tidemill_client::Method;
 use super::Session;
 use crate::exit::Exit;
 use crate::failure::{Done, Failure};
+use crate::progress;
 
 /// Shows what was done, and where it is not in effect yet. Then the exit code says so, too, for scripts must not go on as
 /// if it were.
@@ -63,6 +64,7 @@ pub(super) fn all(
     file: &Path,
 ) -> Done<Value> {
     let mut answers = Vec::with_capacity(items.len());
+    let bar = progress::bar(session, items.len() as u64);
     for (index, item) in items.iter().enumerate() {
         let answer = session.server.post(path, Some(item)).map_err(|failure| {
             let name = item["name"].as_str().map_or_else(|| format!("number {}", index + 1), str::to_owned);
@@ -71,7 +73,9 @@ pub(super) fn all(
                 .hint(format!("{index} of {} were written; correct it, and leave those out", items.len()))
         })?;
         answers.push(answer);
+        bar.inc(1);
     }
+    bar.finish_and_clear();
     Ok(json!({ "items": answers }))
 }
 

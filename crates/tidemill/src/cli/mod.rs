@@ -141,6 +141,13 @@ pub(crate) enum Command {
         #[arg(value_enum)]
         shell: clap_complete::Shell,
     },
+    /// Give the names that can stand where the last of the words does, for completion scripts
+    #[command(hide = true)]
+    CompleteNames {
+        /// The words of the command line up to the cursor, the program's name first
+        #[arg(last = true)]
+        words: Vec<String>,
+    },
 }
 
 #[cfg(test)]
@@ -303,6 +310,10 @@ mod tests {
             "config show",
             "config schema",
             "completion bash",
+            "complete-names -- tidemill job show --group",
+            "batch ls --watch --state running",
+            "batch show 4097 --watch=10s -o json",
+            "job ls --as-user ann --quiet",
         ] {
             if let Err(error) = parse(line) {
                 panic!("{line}: {error}");
@@ -340,6 +351,8 @@ mod tests {
             "pull user assign demo",
             "pull complete ann 4097",
             "verify --at-rest",
+            "batch ls --watch=soon",
+            "batch ls --watch=0s",
             "backup",
             "restore --by me",
             "worker vouch w1",
@@ -357,6 +370,6 @@ mod tests {
     #[test]
     fn help_lists_the_exit_codes() {
         let help = Cli::command().render_help().to_string();
-        assert!(help.contains("10  with --wait: the batch, or one of a rerun, failed"), "{help}");
+        assert!(help.contains("10  with --wait or --watch: the batch, or one of a rerun, failed"), "{help}");
     }
 }

@@ -10,6 +10,10 @@ const NAMED: &[(&str, &str)] = &[
     ("TIDEMILL_DATA", "Data directory; the same as `--data`."),
     ("TIDEMILL_SERVER", "Server that the client commands talk to; the same as `--server`."),
     ("TIDEMILL_KEY", "Application key of the client commands, `APP:SECRET`; the same as `--key`."),
+    (
+        "TIDEMILL_AS_USER",
+        "Person in whose name the key of the client commands calls; the same as `--as-user`.",
+    ),
     ("TIDEMILL_CA_FILE", "Whom the client commands trust; the same as `--ca-file`."),
     ("USER", "Who accepts a loss, for the record; the same as `--by` of `partition accept-loss`."),
     ("NO_COLOR", "Set to anything: no colours on a terminal."),

@@ -5,6 +5,7 @@
 
 mod cycles;
 mod edits;
+mod job_calls;
 mod layering;
 mod links;
 mod lints;

@@ -6,6 +6,7 @@ mod accept_loss;
 mod across_groups;
 mod adoption;
 mod archive;
+mod as_user;
 mod audit;
 #[path = "../../../serving/tests/kit/authority.rs"]
 mod authority;
@@ -17,6 +18,7 @@ mod client_library;
 #[path = "../clients/mod.rs"]
 mod clients;
 mod command_line;
+mod completion;
 mod delete;
 mod directory;
 mod disks;
@@ -77,4 +79,5 @@ mod views;
 #[path = "../views/mod.rs"]
 mod views_of_jobs;
 mod vouched;
+mod watch;
 mod yarn;

@@ -11,6 +11,7 @@ use crate::commands::{Session, write};
 use crate::exit::Exit;
 use crate::failure::{Done, Failure};
 use crate::output;
+use crate::progress;
 use crate::render;
 use crate::server::Server;
 use crate::session::Host;
@@ -36,11 +37,13 @@ pub(super) fn run(session: &Session<'_>, args: ApplyArgs) -> Done<Exit> {
         "orphan_children": orphan_children,
         "allow_unknown_type": allow_unknown_type,
     });
+    let bar = progress::call(session, format!("{} jobs of {} files", files.jobs.len(), files.count()));
+    let answer = ask(&session.server, &files, terms, if dry_run { "?dry_run=true" } else { "" });
+    bar.finish_and_clear();
+    let answer = answer?;
     if dry_run {
-        let answer = ask(&session.server, &files, terms, "?dry_run=true")?;
         return Ok(session.show(&answer, |answer| changes(answer, "would change")));
     }
-    let answer = ask(&session.server, &files, terms, "")?;
     Ok(write::show_warned(session, &answer, |answer| changes(answer, "changed")))
 }
 

@@ -1,16 +1,17 @@
 //! `tidemill batch logs --download`: a log byte for byte, or a range of it, or what a file misses of it (LOG-2).
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, IsTerminal as _, Read, Seek as _, SeekFrom, Write as _};
+use std::io::{self, Read, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::ProgressBar;
 
 use super::{Session, attempt, path};
 use crate::args::LogsArgs;
 use crate::exit::Exit;
 use crate::failure::{Done, Failure};
 use crate::output;
+use crate::progress;
 
 /// Bytes that are written at once.
 const PIECE: usize = 64 << 10;
@@ -32,7 +33,7 @@ pub(super) fn run(session: &Session<'_>, args: &LogsArgs, file: &Path) -> Done<E
         _ => None,
     };
     match session.server.download_log(args.batch, args.stream(), args.attempt, range)? {
-        Some(bytes) => to.fill(bytes)?,
+        Some(bytes) => to.fill(session, bytes)?,
         None => nothing_there(session, args, &to, range)?,
     }
     Ok(Exit::Success)
@@ -82,12 +83,10 @@ impl<'a> Destination<'a> {
         }
     }
 
-    fn fill(&mut self, mut bytes: impl Read) -> Done {
-        let shows = self.file.is_some() && io::stderr().is_terminal();
-        let target = if shows { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
-        let style = ProgressStyle::with_template("{spinner} {bytes}, {bytes_per_sec}");
-        let bar = ProgressBar::with_draw_target(None, target);
-        let bar = bar.with_style(style.expect("the template is good")).with_position(self.has);
+    fn fill(&mut self, session: &Session<'_>, mut bytes: impl Read) -> Done {
+        // What goes to standard output may be shown on the same terminal by whoever reads it.
+        let bar = if self.file.is_some() { progress::bytes(session) } else { ProgressBar::hidden() };
+        let bar = bar.with_position(self.has);
         let mut piece = vec![0; PIECE];
         loop {
             let read = match bytes.read(&mut piece) {

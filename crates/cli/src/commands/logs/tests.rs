@@ -39,7 +39,8 @@ fn asked(args: LogsArgs, answers: Vec<Vec<u8>>) -> (Done<Exit>, Vec<String>) {
     });
     let (config, data, ca_file, context) = (None, None, None, None);
     let key = Some("a:b".to_owned());
-    let global = Global { config, data, server, key, context, ca_file, output: OutputFormat::Table };
+    let (watch, as_user, quiet, output) = (None, None, false, OutputFormat::Table);
+    let global = Global { config, data, server, key, context, ca_file, output, watch, as_user, quiet };
     let done = logs(&Session::new(&NoHost, &global).unwrap(), &args);
     (done, serving.join().unwrap())
 }
