@@ -43,6 +43,7 @@ mod openapi;
 mod operation_id;
 mod parameter;
 mod params;
+mod parents;
 mod passwords;
 mod past;
 mod person;

@@ -68,6 +68,11 @@ impl Object {
         Self::new("job", row.id, Arc::clone(&row.group_name)).of(row)
     }
 
+    /// A job of the catalogue.
+    pub(crate) fn of_known(of: OfJob) -> Self {
+        Self::new("job", of.id, Arc::clone(&of.path.0)).with(of)
+    }
+
     /// Of this job.
     pub(crate) fn of(self, row: &JobRow) -> Self {
         let is_named = !row.unnamed && !row.submitted;

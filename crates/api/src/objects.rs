@@ -44,6 +44,11 @@ impl App {
         Ok(())
     }
 
+    /// A job of the catalogue, as its journal has it; nothing: it is none, or deleted.
+    pub(crate) async fn object_of_known_job(&self, id: JobId) -> Result<Option<Object>, Problem> {
+        Ok(self.known_of_job(id).await?.map(Object::of_known))
+    }
+
     async fn known_of_job(&self, id: JobId) -> Result<Option<OfJob>, Problem> {
         let Some(known) = self.known_job(id).await else { return Ok(None) };
         let Some(group) = self.group_numbered(known.group).await? else { return Ok(None) };

@@ -29,12 +29,13 @@ Made from the code by `make schemas`.
 
 Each call needs one permission, of what it is about. Who has it, and of what, docs/rights.md says; in short:
 
-- A role has permissions: a `viewer` `view` and `read_logs`; a `user` also `operate` and `edit`; an `administrator` also
+- A role has permissions: a `viewer` `view` and `read_logs`; a `user` also `operate`, `edit` and `depend`; an `administrator` also
   `override`, `answer`, `declare_dead` and `administer`; a `super_administrator` also `cold_start` and `manage`.
 - A key has those of its role and those that it `may` besides, within the groups and the department that it is bound to.
 - A person has those of the role: an administrator everywhere, others for jobs that their departments or they own; and
   what is granted to them or their departments on a job, a group or a business type.
 - A key that calls in the name of a person has what both have.
+- No call needs `depend` by itself: calls that define or submit a job want it, or `view`, of each parent that is new to it.
 
 The call reaches:
 

@@ -19,6 +19,21 @@ pub(crate) fn owners(directory: &Directory, department: &DepartmentName) -> Vec<
     members.chain([department.to_string()]).collect()
 }
 
+/// Whether everybody of the department may have jobs depend on this one.
+pub(crate) fn grants_dependence(directory: &Directory, department: &DepartmentName, job: &Object) -> bool {
+    let mut grants = directory.departments().get(department).into_iter().flat_map(|of| &of.grants);
+    grants.any(|grant| grant.gives(Permission::Depend) && fits(&grant.on, job))
+}
+
+/// Whether what a grant is on is this, or has it.
+fn fits(on: &GrantOn, object: &Object) -> bool {
+    match on {
+        GrantOn::Group(group) => object.group() == group.as_str(),
+        GrantOn::Job(name) => object.job().is_some_and(|job| job.is_called(name)),
+        GrantOn::BusinessType(of) => object.job().is_some_and(|job| *job.class == **of),
+    }
+}
+
 impl<'a> Acting<'a> {
     /// What is granted to the person, or to everybody of a department of theirs.
     pub(crate) fn grants(self) -> impl Iterator<Item = &'a Grant> {
@@ -41,13 +56,8 @@ impl<'a> Acting<'a> {
             *owner == *self.person.name.as_str()
                 || departments.iter().any(|of| self.directory.is_of(owner, of))
         };
-        let fits = |on: &GrantOn| match on {
-            GrantOn::Group(group) => object.group() == group.as_str(),
-            GrantOn::Job(name) => object.job().is_some_and(|job| job.is_called(name)),
-            GrantOn::BusinessType(of) => object.job().is_some_and(|job| *job.class == **of),
-        };
         (has_by_role && object.job().is_some_and(|job| owned_by(&job.owner)))
-            || self.grants().any(|grant| grant.gives(needed) && fits(&grant.on))
+            || self.grants().any(|grant| grant.gives(needed) && fits(&grant.on, object))
     }
 
     /// With what the person may do this, who is no administrator.

@@ -14,7 +14,7 @@ use tidemill_store::{Reach as Seen, Within};
 use crate::Problem;
 use crate::credential::SESSION;
 use crate::object::Object;
-use crate::person::{Acting, owners};
+use crate::person::{Acting, grants_dependence, owners};
 pub(crate) use crate::right::{Asks, Right};
 
 /// Who calls: a key that is good, in the name of a person or not.
@@ -168,6 +168,11 @@ impl Caller {
         self.allows(Permission::View, object)
     }
 
+    /// Whether it may be told what the job is called, and how its batches stand: it sees it, or may depend on it.
+    pub(crate) fn names(&self, job: &Object) -> bool {
+        self.sees(job) || self.allows(Permission::Depend, job)
+    }
+
     /// Whether it sees what is of the group alone: workers, pull tasks, freezes.
     pub(crate) fn reaches(&self, group: &str) -> bool {
         self.sees(&Object::group_called(group))
@@ -176,11 +181,11 @@ impl Caller {
     fn allows(&self, needed: Permission, object: &Object) -> bool {
         let of_group =
             self.key.groups.is_empty() || self.key.groups.iter().any(|group| *group == *object.group());
-        let of_department = self
-            .key
-            .department
-            .as_ref()
-            .is_none_or(|of| object.job().is_some_and(|job| self.directory.is_of(&job.owner, of)));
+        let is_owned = |of| object.job().is_some_and(|job| self.directory.is_of(&job.owner, of));
+        // What a department may depend on, its programs may.
+        let is_granted = |of| needed == Permission::Depend && grants_dependence(&self.directory, of, object);
+        let department = self.key.department.as_ref();
+        let of_department = department.is_none_or(|of| is_owned(of) || is_granted(of));
         let by_key = self.key_has(needed) && of_group && of_department;
         by_key && self.acting().is_none_or(|acting| acting.may(needed, object))
     }

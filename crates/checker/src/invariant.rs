@@ -100,6 +100,8 @@ invariants! {
     DirectoryNamesNobodyWhoIsNotThere => "directory_names_nobody_who_is_not_there",
     /// Sessions, tokens, invitations and passwords are of people who are in the directory and enabled, but the first start's invitation; the record that disables or removes a person ends what they have. Each credential has an id of its own, a time that ends, and ends once, and only what has not ended is said to be used.
     CredentialsAreOfWhoMaySignIn => "credentials_are_of_who_may_sign_in",
+    /// A job gets a parent that it did not have only from somebody who sees that parent, or may have jobs depend on it: by groups and department of the key, role and departments of the person, and grants.
+    ParentsAreSeenOrDependedOn => "parents_are_seen_or_depended_on",
 
     /// Every batch or job of an operation on many has one outcome, and the last one ends it.
     BulkItemsDecidedOnce => "bulk_items_decided_once",

@@ -17,6 +17,8 @@ pub enum Permission {
     Operate,
     /// To define, change, switch and remove jobs and pull tasks.
     Edit,
+    /// To name a job as parent that one does not see: its name is shown, and how the batches stand that are waited for.
+    Depend,
     /// To let a batch run without conditions that it waits for.
     Override,
     /// To answer for the quality service or a third party.
@@ -33,11 +35,12 @@ pub enum Permission {
 
 impl Permission {
     /// All of them, the lowest role's first.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::View,
         Self::ReadLogs,
         Self::Operate,
         Self::Edit,
+        Self::Depend,
         Self::Override,
         Self::Answer,
         Self::DeclareDead,
@@ -51,7 +54,7 @@ impl Permission {
     pub const fn role(self) -> Role {
         match self {
             Self::View | Self::ReadLogs => Role::Viewer,
-            Self::Operate | Self::Edit => Role::User,
+            Self::Operate | Self::Edit | Self::Depend => Role::User,
             Self::Override | Self::Answer | Self::DeclareDead | Self::Administer => Role::Administrator,
             Self::ColdStart | Self::Manage => Role::SuperAdministrator,
         }
@@ -95,16 +98,18 @@ pub enum GrantOn {
 pub struct Grant {
     /// On what.
     pub on: GrantOn,
-    /// What: `view`, `read_logs`, `operate`, `edit`, `override`, `answer`, `declare_dead`; each gives `view`, too.
+    /// What: `view`, `read_logs`, `operate`, `edit`, `depend`, `override`, `answer`, `declare_dead`; each but `depend` gives
+    /// `view`, too.
     #[schemars(with = "Vec<Permission>", length(min = 1))]
     pub may: BTreeSet<Permission>,
 }
 
 impl Grant {
-    /// Whether it gives this. Whoever may do anything with a job may see it.
+    /// Whether it gives this. Whoever may do anything with a job may see it, but who may only depend on it.
     #[must_use]
     pub fn gives(&self, needed: Permission) -> bool {
-        needed == Permission::View || self.may.contains(&needed)
+        let shows = || self.may.iter().any(|may| *may != Permission::Depend);
+        self.may.contains(&needed) || needed == Permission::View && shows()
     }
 }
 
@@ -112,15 +117,28 @@ impl Grant {
 mod tests {
     use super::*;
 
+    /// API-5: a grant shows what it is on, but one that only lets jobs depend on that.
+    #[test]
+    fn who_may_only_depend_does_not_see() {
+        let grant = |may: &[Permission]| Grant {
+            on: GrantOn::Job("g/a".to_owned()),
+            may: may.iter().copied().collect(),
+        };
+        for may in Permission::ALL.into_iter().filter(|may| may.can_be_granted()) {
+            assert_eq!(grant(&[may]).gives(Permission::View), may != Permission::Depend, "{may}");
+            assert!(grant(&[may]).gives(may) && grant(&[Permission::Depend, may]).gives(may), "{may}");
+        }
+    }
+
     /// API-5: a role has what those before it have, and what is granted is never of the whole site.
     #[test]
     fn roles_include_those_before_them() {
         let of = |role: Role| Permission::ALL.into_iter().filter(move |of| role.has(*of)).count();
         assert_eq!(
             [Role::Viewer, Role::User, Role::Administrator, Role::SuperAdministrator].map(of),
-            [2, 4, 8, 10]
+            [2, 5, 9, 11]
         );
         let granted = Permission::ALL.into_iter().filter(|of| of.can_be_granted()).count();
-        assert_eq!(granted, 7);
+        assert_eq!(granted, 8);
     }
 }

@@ -128,6 +128,8 @@ bugs! {
     OwnerNotLookedUp = "owner_not_looked_up",
     /// A person goes though jobs, rotas or other people name them.
     DirectoryForgetsWhoIsNamed = "directory_forgets_who_is_named",
+    /// A job gets a parent that whoever defines it may not see, nor depend on.
+    ForeignParentTaken = "foreign_parent_taken",
     /// A person is disabled or removed, and what they sign in with stays good.
     WhoLeavesStaysSignedIn = "who_leaves_stays_signed_in",
     /// The level is raised as soon as one process reads it.

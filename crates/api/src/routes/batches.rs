@@ -99,7 +99,9 @@ fn state_number(text: &str) -> Option<i64> {
 
 pub(super) async fn get(by: Reader, Path(text): Path<String>) -> Answered<BatchDetail> {
     let row = readable(&by.app, &by.caller, &text).await?;
-    by.app.read(move |tables| detail(tables, row)).await.map(Json)
+    let mut detail = by.app.read(move |tables| detail(tables, row)).await?;
+    detail.hidden_dependencies = by.app.without_hidden(&by.caller, &mut detail.dependencies).await?;
+    Ok(Json(detail))
 }
 
 /// The assignments of a batch that ended without an attempt, the oldest first (DSP-5).
@@ -151,6 +153,7 @@ fn detail(tables: &dyn Tables, row: BatchRow) -> Result<BatchDetail, tidemill_st
     Ok(BatchDetail {
         batch: BatchView::from(row.clone()),
         dependencies,
+        hidden_dependencies: 0,
         external_dependencies,
         outputs: tables.batch_outputs(row.id)?.into_iter().map(OutputView::from).collect(),
         quality: tables.batch_quality(row.id)?.map(QualityView::from),
@@ -187,6 +190,7 @@ pub(super) async fn why(by: Reader, Path(text): Path<String>, params: Params) ->
     if let Some(blocked) = why.blocked.as_mut().filter(|_| !by.caller.is_of_site()) {
         only_parent(&by.app, blocked).await?;
     }
+    by.app.tell_parents(&by.caller, &mut why).await?;
     Ok(Json(why))
 }
 

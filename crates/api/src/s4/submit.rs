@@ -129,6 +129,9 @@ async fn accept(app: &App, headers: &HeaderMap, mut body: Value) -> Result<JobId
     job_types::check_one(app, "job_type", &job.job_type).await?;
     let write = Write::new(app, right, headers)?;
     let runs_in_shard = job.schedule.is_none() && are_in_shard(app, &parents, &group).await?;
+    if runs_in_shard {
+        app.check_waits_for(&caller, &parents).await?;
+    }
     let (shard, command) = if runs_in_shard {
         (group.shard, submission(job, group_id, parents))
     } else {

@@ -19,6 +19,8 @@ pub(crate) struct BatchDetail {
     pub(crate) batch: BatchView,
     /// The parents' logical times that it waits for, or waited for.
     pub(crate) dependencies: Vec<DependencyView>,
+    /// How many others there are, of parents that the caller may not see, nor depend on.
+    pub(crate) hidden_dependencies: u64,
     /// The external dependencies that it waits for, or waited for.
     pub(crate) external_dependencies: Vec<ExternalDependencyView>,
     /// The paths that it makes.

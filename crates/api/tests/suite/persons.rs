@@ -7,10 +7,15 @@ use futures_util::StreamExt as _;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use tidemill_model::{Answer, BatchCommand, BatchId, Command, Outcome};
+use tidemill_api::Config;
+use tidemill_model::{
+    Answer, BatchCommand, BatchId, BatchState, Command, Condition, JobId, LeftOut, LiveAnswer, Outcome,
+    Timestamp, Why,
+};
+use tidemill_store::rows::BatchDependencyRow;
 
-use crate::fixture::{Answered, Fixture, send};
-use crate::owner::OFFSET;
+use crate::fixture::{Answered, Answers, Fixture, send};
+use crate::owner::{OFFSET, Script};
 use crate::rows::{SECRET, Writer, batch, definitions, job_row};
 use crate::without_tables::{Followed, key};
 
@@ -40,13 +45,17 @@ fn rights_of(app: &str, more: Value) -> Value {
 /// `extract` is of department bi, `load` of ann, who is of bi, and `other` of finance. Every key and everybody else is in the
 /// journal.
 async fn fixture() -> (Fixture, Followed) {
-    let fixture = Fixture::start(Box::new(|command| match &command.command {
+    fixture_with(Box::new(|_, _| Ok(LiveAnswer::NotFound))).await
+}
+
+async fn fixture_with(answers: Answers) -> (Fixture, Followed) {
+    let script: Script = Box::new(|command| match &command.command {
         Command::Batch(BatchCommand::RunJob { .. }) => {
             Some(Outcome::Answered(Answer::Generated { batch: BatchId(1), disabled: false }))
         }
         _ => Some(Outcome::Done),
-    }))
-    .await;
+    });
+    let fixture = Fixture::with(Config::default(), script, answers).await;
     let mut rows: Vec<_> = definitions().iter().map(job_row).collect();
     let mut events = Vec::new();
     for (number, name) in [(1, "demo"), (2, "other")] {
@@ -81,6 +90,8 @@ async fn fixture() -> (Fixture, Followed) {
         person("gus", "user", &["finance"], &granted(json!({"job": "demo/extract"}), &["operate"])),
         person("gia", "viewer", &[], &granted(json!({"group": "other"}), &["view", "edit"])),
         person("may", "viewer", &["guests"], &json!({})),
+        person("dee", "user", &["bi"], &granted(json!({"job": "other/other"}), &["depend"])),
+        person("dot", "user", &["finance"], &granted(json!({"job": "demo/extract"}), &["depend"])),
         person("adm", "administrator", &["finance"], &json!({})),
         person("off", "super_administrator", &["bi"], &json!({"enabled": false})),
     ]);
@@ -124,6 +135,9 @@ async fn people_may_what_their_departments_and_grants_give_them() {
         ("gus", [200, 403, 200, 200, 200, 403, 403, 200]),
         ("gia", [404, 404, 200, 403, 403, 404, 403, 200]),
         ("may", [200, 503, 404, 403, 403, 403, 403, 403]),
+        // To depend on a job shows nothing of it.
+        ("dee", [200, 503, 404, 200, 200, 200, 403, 404]),
+        ("dot", [404, 404, 200, 404, 404, 404, 403, 200]),
         ("adm", [200, 503, 200, 200, 200, 200, 422, 200]),
         ("off", [403; 8]),
         ("nobody", [403; 8]),
@@ -178,6 +192,104 @@ async fn what_is_of_another_department_is_answered_as_what_is_missing() {
     }
 }
 
+/// API-5: who may depend on a job is told what it is called and how the batch stands that is waited for; who may not, that there is
+/// a parent.
+#[tokio::test]
+async fn parents_are_named_to_who_may_depend_on_them() {
+    let waiting = batch(3, 0).id;
+    let time: Timestamp = "2026-03-01T00:00:00Z".parse().unwrap();
+    let answers: Answers = Box::new(move |_, _| {
+        let condition = |kind: &str| Condition {
+            job: Some(JobId(OTHER)),
+            logical_time: Some(time),
+            ..Condition::new(kind, format!("waits for other/other of {time}: failed"), None)
+        };
+        let left_out =
+            LeftOut { job: JobId(OTHER), logical_time: time, message: "leaves out other/other".to_owned() };
+        Ok(LiveAnswer::Why(Why {
+            batch: BatchId(waiting),
+            state: BatchState::Waiting,
+            result: None,
+            conditions: vec![
+                condition("dependency"),
+                Condition::new("no_worker", "no worker".to_owned(), None),
+            ],
+            left_out: vec![left_out],
+            blocked: Some(condition("blocked")),
+        }))
+    });
+    let (fixture, mut journal) = fixture_with(answers).await;
+    let dependency = BatchDependencyRow {
+        batch_id: waiting,
+        parent_id: OTHER,
+        logical_time: time.as_millisecond(),
+        mapping: "same".into(),
+        met: false,
+        met_at: None,
+    };
+    Writer::new(&*fixture.tables).rows(vec![dependency]).commit(OFFSET + 2);
+    let told = async |key: &str, person: &str| {
+        let of = async |path: String| {
+            let request = fixture.request(Method::GET, &path, key);
+            let request = if person.is_empty() { request } else { request.header("X-User", person) };
+            send(request).await.body
+        };
+        (of(format!("/api/batches/{waiting}/why")).await, of(format!("/api/batches/{waiting}")).await)
+    };
+    for (key, person) in [("portal", "dee"), ("portal", "adm"), ("root", "")] {
+        let (why, detail) = told(key, person).await;
+        assert!(why["conditions"][0]["message"].as_str().unwrap().contains("other/other"), "{person}: {why}");
+        assert_eq!((&why["blocked"]["job"], &why["left_out"][0]["job"]), (&json!(OTHER), &json!(OTHER)));
+        assert_eq!(detail["dependencies"][0]["parent_name"], "other/other", "{person}: {detail}");
+        assert_eq!(detail["hidden_dependencies"], 0, "{person}: {detail}");
+    }
+    let hidden = async |key: &str, person: &str| {
+        let (why, detail) = told(key, person).await;
+        let text = format!("{why} {}", detail["dependencies"]);
+        assert!(!text.contains("other") && !text.contains(&OTHER.to_string()), "{person}: {text}");
+        assert_eq!(why["conditions"][0]["message"], "waits for a parent that the caller may not see");
+        assert_eq!(why["conditions"][1]["message"], "no worker", "{person}: {why}");
+        assert_eq!(why["blocked"]["message"], "blocked by a parent that the caller may not see");
+        assert_eq!((&detail["dependencies"], &detail["hidden_dependencies"]), (&json!([]), &json!(1)));
+    };
+    for (key, person) in [("portal", "ann"), ("portal", "vic"), ("of-bi", "")] {
+        hidden(key, person).await;
+    }
+    // A grant that is lost is lost at once; and what a department may depend on, its keys may.
+    journal.decide(&fixture, vec![person("dee", "user", &["bi"], &json!({}))]);
+    hidden("portal", "dee").await;
+    let depend = json!({"grants": [{"on": {"group": "other"}, "may": ["depend"]}]});
+    journal.decide(&fixture, vec![department("bi", &depend)]);
+    assert_eq!(told("of-bi", "").await.1["hidden_dependencies"], 0);
+}
+
+/// API-5: what runs once in its own group waits for no foreign job, and is told so as of one that is not there.
+#[tokio::test]
+async fn submissions_wait_for_what_one_sees() {
+    let (fixture, _journal) = fixture().await;
+    let mut once = job_row(&definitions()[0]);
+    (once.id, once.submitted, once.owner) = ((9 << 12) | 1, true, "finance".into());
+    once.owner_name = Some("finance".into());
+    Writer::new(&*fixture.tables).rows(vec![once]).commit(OFFSET + 2);
+    let submit = async |user: &str, parent: i64| {
+        let body = json!({
+            "app_name": "portal", "app_key": SECRET, "job_name": "once", "user": user, "job_type": "shell",
+            "command": "true", "group_id": 1, "dependency_jobids": parent,
+        });
+        let told = send(fixture.open(Method::POST, "/api/job/submit").json(&body)).await.body;
+        told.to_string().replace(&parent.to_string(), "JOB")
+    };
+    let (foreign, missing) = (submit("ann", (9 << 12) | 1).await, submit("ann", (99 << 12) | 1).await);
+    assert_eq!(foreign, missing);
+    assert!(foreign.contains("there is no job JOB"), "{foreign}");
+    assert!(fixture.owner.seen().is_empty(), "nothing is sent");
+    for (user, parent) in [("ann", EXTRACT), ("bob", (9 << 12) | 1)] {
+        let told = submit(user, parent).await;
+        assert!(!told.contains("there is no job"), "{user} {told}");
+    }
+    assert_eq!(fixture.owner.seen().len(), 2);
+}
+
 /// API-5: lists have what one may see, in full pages, and nothing else; filters do not widen them.
 #[tokio::test]
 async fn lists_show_what_one_may_see() {
@@ -196,6 +308,8 @@ async fn lists_show_what_one_may_see() {
         ("gus", vec![EXTRACT, OTHER], true, true),
         ("gia", vec![OTHER], false, true),
         ("may", vec![EXTRACT], true, false),
+        ("dee", vec![EXTRACT, LOAD], true, false),
+        ("dot", vec![OTHER], false, true),
         ("adm", vec![EXTRACT, LOAD, OTHER], true, true),
     ] {
         let jobs: BTreeSet<i64> = jobs.into_iter().collect();

@@ -131,6 +131,7 @@ async fn a_batch_shows_what_it_waited_for_and_its_attempts() {
           "finished_at": "2025-03-02T00:00:05.000Z",
           "generated_at": "2025-03-02T00:00:00.000Z",
           "group": "demo",
+          "hidden_dependencies": 0,
           "id": 4097,
           "job": 4096,
           "job_name": "extract",

@@ -17,6 +17,7 @@ impl Shard {
             self.applies.event(at, event);
             self.bulks.event(at, event);
             self.credentials.event(at, event);
+            self.dependence.event(at, event);
             self.directory.event(at, event);
             self.levels.event(at, event);
             self.removals.event(at, event);

@@ -13,6 +13,7 @@ mod blocked;
 mod bulks;
 mod credentials;
 mod days;
+mod depend;
 mod dependencies;
 mod directory;
 mod elsewhere;
@@ -55,6 +56,7 @@ use self::batch::Batch;
 use self::bulks::Bulks;
 use self::credentials::Credentials;
 use self::days::Calendars;
+use self::depend::Dependence;
 use self::directory::Directory;
 use self::elsewhere::Elsewhere;
 use self::external_dependencies::ExternalDependencies;
@@ -114,6 +116,7 @@ pub(crate) struct Shard {
     applies: Applies,
     bulks: Bulks,
     credentials: Credentials,
+    dependence: Dependence,
     directory: Directory,
     levels: Levels,
     pools: Pools,

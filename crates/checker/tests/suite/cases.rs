@@ -6,9 +6,9 @@ use tidemill_checker::Invariant;
 
 use crate::kit::Case;
 use crate::{
-    applies, bulks, commands, credentials, dependencies, directory, external_dependencies, external_work,
-    facts, firing, foreign, generation, journal, leaving, levels, life, limits, lost_output, moves, pools,
-    pulls, removals, reruns, rights, shards, snapshots, strays, workers,
+    applies, bulks, commands, credentials, depend, dependencies, directory, external_dependencies,
+    external_work, facts, firing, foreign, generation, journal, leaving, levels, life, limits, lost_output,
+    moves, pools, pulls, removals, reruns, rights, shards, snapshots, strays, workers,
 };
 
 fn cases() -> Vec<Case> {
@@ -22,6 +22,7 @@ fn cases() -> Vec<Case> {
         applies::names(),
         bulks::cases(),
         credentials::cases(),
+        depend::cases(),
         directory::owners(),
         directory::cases(),
         removals::cases(),

@@ -234,6 +234,16 @@ impl History {
         self.given(offset, &record).causes_to(resume(offset, &bytes), cause)
     }
 
+    /// The same, by this actor.
+    pub(crate) fn said_by(self, actor: Value, command: Value, events: Vec<Event>) -> Self {
+        let offset = self.ends[&self.partition].resume.as_ref().map_or(0, |resume| resume.offset + 1);
+        let record = json!({"shard": self.shard, "actor": actor, "command": command});
+        let bytes = serde_json::to_vec(&record).unwrap();
+        let actor = serde_json::from_value(actor).unwrap();
+        let source = Source::Command { offset, request: None, reply_to: None, actor };
+        self.given(offset, &record).causes_to(resume(offset, &bytes), [(source, Outcome::Done, events)])
+    }
+
     /// A record of the commands topic.
     pub(crate) fn given(mut self, offset: u64, record: &Value) -> Self {
         let (partition, taken_ms) = (self.partition, self.now.as_millisecond());

@@ -9,6 +9,7 @@ mod cases;
 mod commands;
 mod corpus;
 mod credentials;
+mod depend;
 mod dependencies;
 mod directory;
 mod external_dependencies;

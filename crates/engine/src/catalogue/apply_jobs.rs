@@ -10,6 +10,7 @@ use tidemill_model::{
 };
 
 use super::accept::{self, check_failure_rule, check_program, check_values, is_ambiguous_in_overlap};
+use super::depend::Parents;
 use super::graph::{Overlay, ancestors_first};
 use super::keys::Vouch;
 use super::names::Names;
@@ -110,7 +111,11 @@ impl Catalogue {
     /// API-1 with cron or parents: a job that is known by its id only.
     pub(super) fn define_job(&self, spec: &JobSpec, parents: &[JobId], by: &Actor) -> Ruled {
         let id = JobId::mint(self.jobs_minted + 1, ShardId::CATALOGUE);
-        parents.iter().try_for_each(|parent| self.known_job(*parent).map(drop))?;
+        let may_be = self.parents_for(id, Vouch::Key(by));
+        let unknown = |parent: &&JobId| !self.jobs.contains_key(parent) || !may_be.may_be(**parent);
+        if let Some(unknown) = parents.iter().find(unknown) {
+            return Err(Rejection::unknown("job", unknown));
+        }
         let (mut definition, enabled) = self.definition(spec, id, &Names::default(), Vouch::Key(by))?;
         self.check_limits(spec)?;
         // Its owner is whoever the application names as its user, whether the directory has them or not.
@@ -172,7 +177,8 @@ impl Catalogue {
             let rule = "there is no calendar of that name; define it first";
             return Err(FieldError::new("calendar.name", &used.name, rule));
         }
-        let parents = self.parents(spec, id, names)?;
+        let may_be = self.parents_for(id, vouch);
+        let parents = self.parents((spec, id), names, &may_be)?;
         self.check_pools(spec)?;
         let mut definition = JobDefinition {
             id,
@@ -186,11 +192,17 @@ impl Catalogue {
         check_program(&definition)?;
         let parents: Vec<&str> = spec.parents.iter().map(ParentSpec::job).collect();
         check_values(&definition, &parents)?;
+        self.check_values_seen(&definition, &may_be)?;
         self.vouch(&mut definition, vouch)?;
         Ok((definition, spec.enabled))
     }
 
-    fn parents(&self, spec: &JobSpec, id: JobId, names: &Names) -> Result<Vec<Parent>, FieldError> {
+    fn parents(
+        &self,
+        (spec, id): (&JobSpec, JobId),
+        names: &Names,
+        may_be: &Parents<'_>,
+    ) -> Result<Vec<Parent>, FieldError> {
         check_count("parents", spec.parents.len(), MAX_PARENTS, " parents")?;
         let mut listed = 0;
         let mut parents = Vec::with_capacity(spec.parents.len());
@@ -199,7 +211,7 @@ impl Catalogue {
             let field = format!("parents[{index}]");
             let name = full_name(written.job(), &spec.group)
                 .ok_or_else(|| FieldError::new(&field, written.job(), "must be a job name, or group/name"))?;
-            let job = self.named(&name, names);
+            let job = self.named(&name, names).filter(|job| *job == id || may_be.may_be(*job));
             let job = job.ok_or_else(|| Self::unknown_parent(&field, written.job(), &name, names))?;
             if job == id {
                 let rule =

@@ -43,12 +43,19 @@ pub(crate) struct Key {
     pub(crate) run_as: BTreeSet<Account>,
     /// The department that it belongs to, and whose jobs alone it reaches.
     pub(crate) department: Option<DepartmentName>,
+    /// What it may beside what its role may.
+    pub(crate) may: BTreeSet<Permission>,
 }
 
 impl Key {
     /// Whether it is a super-administrator's, who is that of the whole site.
     fn is_super(&self) -> bool {
         self.role == Role::SuperAdministrator && self.groups.is_empty() && self.department.is_none()
+    }
+
+    /// Whether it may do this with what it reaches.
+    fn has(&self, permission: Permission) -> bool {
+        self.role.has(permission) || self.may.contains(&permission)
     }
 
     /// DSP-2: whether jobs may run as this account which it applies.
@@ -83,6 +90,8 @@ pub(super) enum Reach<'a> {
         department: Option<&'a DepartmentName>,
         /// A person who is no administrator.
         person: Option<&'a Person>,
+        /// Whether the key, or the token, may let jobs depend on what is granted for that.
+        depends: bool,
     },
 }
 
@@ -92,7 +101,7 @@ impl Reach<'_> {
     }
 }
 
-/// By whose key definitions get their accounts.
+/// By whose key definitions get their accounts and new parents.
 #[derive(Clone, Copy)]
 pub(super) enum Vouch<'a> {
     /// This one's, as it is now.
@@ -217,7 +226,13 @@ impl Catalogue {
         let groups = key.map(|key| &key.groups).filter(|groups| !groups.is_empty());
         match (groups, key.and_then(|key| key.department.as_ref()), person) {
             (None, None, None) => Reach::All,
-            (groups, department, person) => Reach::Those { groups, department, person },
+            (groups, department, person) => {
+                let depends = match key {
+                    Some(key) => key.has(Permission::Depend),
+                    None => self.own_may(actor, Permission::Depend),
+                };
+                Reach::Those { groups, department, person, depends }
+            }
         }
     }
 
@@ -236,9 +251,15 @@ impl Catalogue {
         match reach {
             Reach::All => true,
             Reach::Nothing => false,
-            Reach::Those { groups, department, person } => {
-                groups.is_none_or(|groups| groups.contains(&job.spec.group))
-                    && department.is_none_or(|of| self.directory.is_of(&job.spec.owner, of))
+            Reach::Those { groups, department, person, depends } => {
+                let of_department = |of: &DepartmentName| {
+                    let directory = &self.directory;
+                    let is_granted = || directory.grants_dependence(of, (job, is_named));
+                    directory.is_of(&job.spec.owner, of) || needed == Permission::Depend && is_granted()
+                };
+                (needed != Permission::Depend || depends)
+                    && groups.is_none_or(|groups| groups.contains(&job.spec.group))
+                    && department.is_none_or(of_department)
                     && person.is_none_or(|person| self.directory.allows(person, needed, (job, is_named)))
             }
         }

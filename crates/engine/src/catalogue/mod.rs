@@ -11,6 +11,7 @@ mod credentials;
 mod data;
 mod decide;
 mod defined;
+mod depend;
 mod directory;
 mod foreign;
 mod graph;
@@ -184,10 +185,10 @@ impl Catalogue {
                     self.tell_new_group(shard);
                 }
             }
-            CatalogueEvent::KeyDefined { app, role, groups, run_as, department, .. } => {
+            CatalogueEvent::KeyDefined { app, role, groups, run_as, department, may, hash: _ } => {
                 let groups = groups.iter().cloned().collect();
-                let (run_as, department) = (run_as.clone(), department.clone());
-                let key = Key { role: *role, groups, run_as, department };
+                let (run_as, department, may) = (run_as.clone(), department.clone(), may.clone());
+                let key = Key { role: *role, groups, run_as, department, may };
                 self.keys.insert(app.clone(), key);
             }
             CatalogueEvent::KeyRevoked { app } => {

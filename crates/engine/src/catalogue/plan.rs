@@ -8,6 +8,7 @@ use tidemill_model::{
 };
 
 use super::apply_jobs::{change_of, full_name, overlap_warning};
+use super::keys::Reach;
 use super::names::FullName;
 use super::{Catalogue, Group, Terms};
 
@@ -45,7 +46,11 @@ impl Catalogue {
         let mut warnings: Vec<String> = checked.move_warnings().collect();
         let new: BTreeMap<JobId, &JobDefinition> =
             checked.accepted.iter().map(|(definition, _)| (definition.id, definition.as_ref())).collect();
+        let reach = terms.by.map_or(Reach::All, |by| self.reach_of(Some(by)));
         let name = |id: JobId| {
+            if self.jobs.contains_key(&id) && !new.contains_key(&id) && !self.may_depend_on(id, reach) {
+                return self.named_for(&[id], reach);
+            }
             let today = || self.jobs.get(&id).map(|job| job.definition.as_ref());
             let known = new.get(&id).copied().or_else(today).map(JobDefinition::full_name);
             known.or_else(|| Some(self.orphans.get(&id)?.name.clone())).unwrap_or_else(|| id.to_string())

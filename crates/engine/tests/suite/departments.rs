@@ -8,13 +8,13 @@ use tidemill_model::{
 
 use crate::kit::{World, group, job, rejection};
 
-fn key(app: &str, more: Value) -> Command {
+pub(crate) fn key(app: &str, more: Value) -> Command {
     let mut fields = json!({"app": app, "hash": "0".repeat(64), "role": "user", "groups": []});
     fields.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     Command::Catalogue(serde_json::from_value(json!({"define_key": fields})).unwrap())
 }
 
-fn changed(world: &mut World, revision: u64, changes: Value) {
+pub(crate) fn changed(world: &mut World, revision: u64, changes: Value) {
     let changes = serde_json::from_value(changes).unwrap();
     let command = Command::Directory(DirectoryCommand::Change { revision, changes });
     let outcome = world.ask_catalogue(("root", None), command);
@@ -47,15 +47,15 @@ fn world() -> World {
     world
 }
 
-fn done() -> Outcome {
+pub(crate) fn done() -> Outcome {
     Outcome::Answered(Answer::Done)
 }
 
-fn owned(name: &str, owner: &str) -> JobSpec {
+pub(crate) fn owned(name: &str, owner: &str) -> JobSpec {
     job(name, json!({"group": "g", "type": "anchor", "owner": owner}))
 }
 
-fn apply(job: JobSpec) -> Command {
+pub(crate) fn apply(job: JobSpec) -> Command {
     Command::Job(JobCommand::Apply {
         jobs: vec![job],
         prune: Vec::new(),

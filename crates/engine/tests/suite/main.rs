@@ -10,6 +10,7 @@ mod corpus;
 mod counted;
 mod credentials;
 mod departments;
+mod depend;
 mod dependencies;
 mod depth;
 mod directory;

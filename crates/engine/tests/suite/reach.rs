@@ -66,7 +66,7 @@ fn apply(jobs: Vec<JobSpec>) -> Command {
     Command::Job(JobCommand::Apply { jobs, prune: Vec::new(), cancel: false, orphan_children: false })
 }
 
-/// JOB-6: a cycle through other groups is told as far as the key reaches; what the request itself names is shown.
+/// JOB-6: a cycle through other groups is told as far as the key reaches.
 #[test]
 fn a_cycle_is_named_as_far_as_the_key_reaches() {
     let mut world = world();
@@ -84,17 +84,17 @@ fn a_cycle_is_named_as_far_as_the_key_reaches() {
         all: cycle: dependency cycle: g/p → g/e → i/d → i/c → h/b → g/p
         g-and-h: cycle: dependency cycle: g/p → g/e → 2 jobs of 1 other group → h/b → g/p
         g-team: cycle: dependency cycle: g/p → g/e → 3 jobs of 2 other groups → g/p
-        nobody: cycle: dependency cycle: g/p → g/e → 3 jobs of 2 other groups → g/p
+        nobody: invalid: jobs[0].parents[0]: "e": there is no job of that name
     "#]]
     .assert_eq(&refusals(&mut world, &round));
-    // The request writes the name of a parent, so it may hear it again.
+    // A parent that it does not reach is not there for it.
     let direct = apply(vec![anchor("g", "p", json!({"parents": ["i/d"]}))]);
     expect![[r#"
         root: cycle: dependency cycle: g/p → i/d → i/c → h/b → g/p
         all: cycle: dependency cycle: g/p → i/d → i/c → h/b → g/p
-        g-and-h: cycle: dependency cycle: g/p → i/d → 1 job of 1 other group → h/b → g/p
-        g-team: cycle: dependency cycle: g/p → i/d → 2 jobs of 2 other groups → g/p
-        nobody: cycle: dependency cycle: g/p → i/d → 2 jobs of 2 other groups → g/p
+        g-and-h: invalid: jobs[0].parents[0]: "i/d": there is no job of that name
+        g-team: invalid: jobs[0].parents[0]: "i/d": there is no job of that name
+        nobody: invalid: jobs[0].parents[0]: "i/d": there is no job of that name
     "#]]
     .assert_eq(&refusals(&mut world, &direct));
 }

@@ -74,7 +74,19 @@ impl World {
         let known = self.known.directory.departments.keys().map(|name| name.as_str());
         let known: Vec<&str> = known.filter(|name| *name != "lab").collect();
         let departments: Vec<&str> = rng.pick(&known).copied().into_iter().collect();
-        json!({"person": {"name": name, "departments": departments, "full_name": format!("{name} the {}th", rng.below(9))}})
+        let grants = self.some_grants(&mut rng.aside("grants"));
+        let full_name = format!("{name} the {}th", rng.below(9));
+        json!({"person": {"name": name, "departments": departments, "full_name": full_name, "grants": grants}})
+    }
+
+    /// Mostly something of a group; more than that jobs may depend on it only now and then.
+    fn some_grants(&self, rng: &mut Rng) -> Value {
+        if rng.chance(40) {
+            return json!([]);
+        }
+        let group = format!("g{}", rng.below(self.plan.groups) + 1);
+        let may: &[&str] = if rng.chance(50) { &["depend"] } else { &["edit", "depend"] };
+        json!([{"on": {"group": group}, "may": may}])
     }
 
     fn department(&self, rng: &mut Rng, name: &str) -> Value {

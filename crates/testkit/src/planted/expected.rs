@@ -98,6 +98,7 @@ pub const EXPECTED: &[Expected] = &[
     of_power_cut(Bug::QuestionNotSynced),
     bug(Bug::OwnerNotLookedUp, &["owner_is_in_the_directory"], SOME),
     bug(Bug::DirectoryForgetsWhoIsNamed, &["directory_names_nobody_who_is_not_there"], SOME),
+    bug(Bug::ForeignParentTaken, &["parents_are_seen_or_depended_on"], SOME),
     bug(Bug::WhoLeavesStaysSignedIn, &["credentials_are_of_who_may_sign_in"], MANY),
     bug(Bug::LevelRaisedEarly, &["level_raised_when_all_read_it"], SOME),
     bug(Bug::KindWrittenBeforeLevel, &["nothing_above_the_level"], FEW),

@@ -103,11 +103,30 @@ fn people_and_departments_have_their_own() {
     fs::write(&taken, JOBS.replace("owner: ann", "owner: finance")).unwrap();
     let refused = text(&with_key(&["job", "apply", "-f", taken.to_str().unwrap()]).stderr);
     assert!(refused.contains("may not edit"), "{refused}");
+    // A parent of somebody else is as one that is not there.
+    let spy = |parent: &str, more: &[&str]| {
+        let file = dir.path().join("spy.yaml");
+        let job =
+            format!("jobs: [{{name: spy, group: default, type: noop, owner: finance, parents: [{parent}]}}]");
+        fs::write(&file, job).unwrap();
+        let told = with_key(&[&["job", "apply", "-f", file.to_str().unwrap()], more].concat());
+        (
+            told.status.code(),
+            format!("{}{}", text(&told.stdout), text(&told.stderr)).replace(parent, "PARENT"),
+        )
+    };
+    for more in [&[][..], &["--dry-run"]] {
+        let foreign = spy("report", more);
+        assert!(foreign.1.contains("there is no job of that name"), "{foreign:?}");
+        assert_eq!(foreign, spy("absent", more));
+    }
     // What changes hands goes out of sight, and comes into it.
     server.apply(&JOBS.replace("owner: ann", "owner: finance"));
     until("ann sees nothing", || jobs("ann").is_empty().then_some(()));
     let listed = with_key(&["job", "ls", "-o", "json"]);
     assert_eq!(names(&serde_json::from_slice(&listed.stdout).unwrap()), ["ledger", "report"]);
+    let told = spy("report", &[]);
+    assert_eq!(told.0, Some(0), "{}", told.1);
 
     let who = text(&with_key(&["whoami"]).stdout);
     assert!(who.contains("department") && who.contains("finance"), "{who}");

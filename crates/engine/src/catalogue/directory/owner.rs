@@ -49,13 +49,18 @@ impl Directory {
             return true;
         }
         let of_departments = person.departments.iter().filter_map(|name| self.departments.get(name));
-        let fits = |grant: &Grant| match &grant.on {
-            GrantOn::Job(name) => is_named && *name == job.full_name(),
-            GrantOn::Group(group) => *group == job.spec.group,
-            GrantOn::BusinessType(of) => of == job.spec.class(),
-        };
-        let all = person.grants.iter().chain(of_departments.flat_map(|of| &of.grants));
-        all.filter(|grant| grant.gives(needed)).any(fits)
+        let mut all = person.grants.iter().chain(of_departments.flat_map(|of| &of.grants));
+        all.any(|grant| grant.gives(needed) && fits(grant, (job, is_named)))
+    }
+
+    /// Whether everybody of the department may have jobs depend on this one, its keys among them.
+    pub(in crate::catalogue) fn grants_dependence(
+        &self,
+        department: &DepartmentName,
+        job: (&JobDefinition, bool),
+    ) -> bool {
+        let mut grants = self.departments.get(department).into_iter().flat_map(|of| &of.grants);
+        grants.any(|grant| grant.gives(Permission::Depend) && fits(grant, job))
     }
 
     /// Who stands for somebody in the end, over all successors; `None`: nobody does, or they go round.
@@ -104,6 +109,15 @@ impl Directory {
 
     pub(super) fn names_of_departments(&self) -> impl Iterator<Item = &str> {
         self.departments.keys().map(DepartmentName::as_str)
+    }
+}
+
+/// Whether a grant is on this job. One that is known by its id alone may be called as another one is.
+fn fits(grant: &Grant, (job, is_named): (&JobDefinition, bool)) -> bool {
+    match &grant.on {
+        GrantOn::Job(name) => is_named && *name == job.full_name(),
+        GrantOn::Group(group) => *group == job.spec.group,
+        GrantOn::BusinessType(of) => of == job.spec.class(),
     }
 }
 

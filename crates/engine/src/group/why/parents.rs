@@ -30,7 +30,7 @@ impl GroupShard {
         }
         if dependency.declared.times.is_empty() {
             let message = format!("{name} has no logical time in this batch's period, and one must succeed");
-            return vec![self.condition("dependency", message, batch)];
+            return vec![Condition { job: Some(parent), ..self.condition("dependency", message, batch) }];
         }
         let times = dependency.declared.times.iter().zip(&dependency.met);
         let any = if dependency.declared.mapping == Mapping::Any { "any of: " } else { "" };
