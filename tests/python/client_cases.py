@@ -412,6 +412,26 @@ def worker_survives_lost_answers_and_ends_when_it_is_refused(kind):
         refused(tidemill.BadValue, lambda: side.work([], lambda task: None))
 
 
+def late_body_is_sent_again(kind):
+    """API-8: a request whose body was lost on the way is answered 408, and nothing of it was done."""
+    late = {"forwards": False, "answer": answer("408 Late", b'{"code":"body_timeout","detail":"the body has not come in time"}')}
+    with Proxy(SERVER) as proxy, Side(kind, proxy.url, retry=tidemill.Retry(tries=2, first_pause_s=0.01)) as side:
+        name = shell(side, "late", "exit 0")
+        call = lambda: side.run(name, logical_time="2026-09-01T00:00:00Z")
+        proxy.breaks("/run ", **late)
+        run = call()
+        equal("one key", 1, len({it["idempotency-key"] for it in proxy.requests("/run ")}))
+        side.wait(run, timeout_s=30)
+        equal("it was done once", [run.batch], [it.id for it in side.batches(job=name)])
+        proxy.breaks("/run ", times=2, **late)
+        equal("nothing was changed", 408, refused(tidemill.Unavailable, call, "body_timeout").status)
+        _, users = own_group(side, "late", 1)
+        pull_task(side, {"user": users[0]})
+        for path in ("pull ", "pull/complete"):
+            proxy.breaks(f"POST /api/{path}", times=3, **late)
+        equal("the worker goes on", 1, side.work(users, lambda task: "done", until_empty=True, wait_s=0).completed)
+
+
 def errors_say_what_to_do(kind):
     with Side(kind) as side:
         unknown = refused(tidemill.Refused, lambda: side.job("default/none"), "unknown")
