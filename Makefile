@@ -144,7 +144,7 @@ sim: ## histories of a simulated cluster: SEEDS=0..10000
 chaos: chaos-build ## faults against real processes and services: MINUTES=10 SEED=…
 	"$${CARGO_TARGET_DIR:-target}/debug/chaos" --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
-chaos-ci: chaos-build ## two minutes of it, the short set, a new seed each time
+chaos-ci: chaos-build ## two minutes of it, the short set, 8 pull workers, a new seed each time
 	"$${CARGO_TARGET_DIR:-target}/debug/chaos" --minutes 2 --short $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 paths: ## HDFS: BATCHES=100000 wait for PATHS=10000; its name node is killed meanwhile, embedded and on Kafka

@@ -412,6 +412,48 @@ def worker_survives_lost_answers_and_ends_when_it_is_refused(kind):
         refused(tidemill.BadValue, lambda: side.work([], lambda task: None))
 
 
+def late_body_is_sent_again(kind):
+    """API-8: a request whose body was lost on the way is answered 408, and nothing of it was done."""
+    late = {"forwards": False, "answer": answer("408 Late", b'{"code":"body_timeout","detail":"the body has not come in time"}')}
+    with Proxy(SERVER) as proxy, Side(kind, proxy.url, retry=tidemill.Retry(tries=2, first_pause_s=0.01)) as side:
+        name = shell(side, "late", "exit 0")
+        call = lambda: side.run(name, logical_time="2026-09-01T00:00:00Z")
+        proxy.breaks("/run ", **late)
+        run = call()
+        equal("one key", 1, len({it["idempotency-key"] for it in proxy.requests("/run ")}))
+        side.wait(run, timeout_s=30)
+        equal("it was done once", [run.batch], [it.id for it in side.batches(job=name)])
+        proxy.breaks("/run ", times=2, **late)
+        equal("nothing was changed", 408, refused(tidemill.Unavailable, call, "body_timeout").status)
+        _, users = own_group(side, "late", 1)
+        pull_task(side, {"user": users[0]})
+        for path in ("pull ", "pull/complete"):
+            proxy.breaks(f"POST /api/{path}", times=3, **late)
+        equal("the worker goes on", 1, side.work(users, lambda task: "done", until_empty=True, wait_s=0).completed)
+
+
+def result_is_told_before_a_worker_stops(kind):
+    """API-8: what is done while the server is away is completed as soon as the server is there, and is not given back for a long pause."""
+    with Proxy(SERVER) as proxy, Side(kind, proxy.url, retry=tidemill.Retry(tries=1)) as side:
+        _, users = own_group(side, "told", 1)
+        task = pull_task(side, {"user": users[0]})
+        proxy.breaks("POST /api/pull/complete", times=3, forwards=False)
+        stop = asyncio.Event() if side.loop else threading.Event()
+
+        def stopper():
+            # Behind pauses of 1 and 2 s it is in one of 4 s.
+            until("it has been lost three times", lambda: len(proxy.requests("POST /api/pull/complete")) == 3)
+            (side.loop.call_soon_threadsafe if side.loop else lambda call: call())(stop.set)
+
+        threading.Thread(target=stopper, daemon=True).start()
+        begun = time.monotonic()
+        counts = side.work(users, lambda task: "done", wait_s=0, grace_s=2.5, stop=stop)
+        equal("counts", (1, 0), (counts.completed, counts.returned))
+        equal("it did not sit the pause out", True, time.monotonic() - begun < 6.5)
+        totals = side.call("GET", f"/api/pull/tasks/{task}/ledger", query={"live": True})["totals"]
+        equal("the ledger", (1, 0), (totals["completed"], totals["returned"]))
+
+
 def errors_say_what_to_do(kind):
     with Side(kind) as side:
         unknown = refused(tidemill.Refused, lambda: side.job("default/none"), "unknown")

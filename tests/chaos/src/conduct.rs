@@ -11,6 +11,7 @@ use crate::fault::Kind;
 use crate::intruder::MARK;
 use crate::journal::{Entry, What};
 use crate::nemesis::Struck;
+use crate::pulled;
 use crate::socket::{End, Ended, Manner};
 
 /// A process that was stopped has this long to do what came meanwhile.
@@ -170,7 +171,10 @@ impl Suspect {
             Excuse::Nothing => false,
             Excuse::Away => is_away,
             Excuse::Anything => {
-                let matters = subject == self.role || ["kafka", "mariadb", "redis"].contains(&subject);
+                // The way of pull workers to an interface is theirs alone.
+                let is_of_others = struck.step.target.ends_with(pulled::LINK);
+                let matters = (subject == self.role && !is_of_others)
+                    || ["kafka", "mariadb", "redis"].contains(&subject);
                 is_away || (matters && is_within(AFTERMATH_MS))
             }
         }
@@ -311,6 +315,8 @@ mod tests {
         conduct.note_guest(&watching, &ended, Some("503".to_owned()));
         assert_eq!(of_acts(&conduct, &[]).len(), 1);
         assert_eq!(of_acts(&conduct, &[struck(Kind::DatabaseKill, "mariadb")]).len(), 0);
+        assert_eq!(of_acts(&conduct, &[struck(Kind::Reset, "api-1/tables")]).len(), 0);
+        assert_eq!(of_acts(&conduct, &[struck(Kind::Reset, "api-1/workers")]).len(), 1);
         assert_eq!(of_acts(&conduct, &[struck(Kind::KillApi, "api-2")]).len(), 1);
     }
 

@@ -18,6 +18,7 @@ use crate::intruder;
 use crate::network::Network;
 use crate::ports::Ports;
 use crate::proxy::Link;
+use crate::pulled;
 use crate::rng::Rng;
 use crate::role::{Part, Role};
 use crate::services::{Listener, Service, Services};
@@ -57,6 +58,8 @@ pub struct Place {
     pub program: PathBuf,
     /// `deploy/dev/services`.
     pub services: PathBuf,
+    /// The Python that the client package is installed with; none: that of `services`.
+    pub python: Option<PathBuf>,
 }
 
 /// What this machine does not permit.
@@ -165,6 +168,8 @@ impl Fixture {
                 set("HTTP__MAX_CONNECTIONS", &intruder::CONNECTIONS.to_string());
                 // Roles keep their connections to each other for longer.
                 set("HTTP__IDLE_TIMEOUT_MS", &intruder::IDLE_MS.to_string());
+                let link = Link::open(LOCAL, SocketAddr::new(inner, port))?;
+                links.insert(pulled::LINK, link);
             }
             Part::Logs => {
                 set("LOGS__LISTEN", &address);

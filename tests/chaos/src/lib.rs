@@ -3,7 +3,8 @@
 //! ```text
 //!  seed ─► schedule ─► nemesis ─► processes, services, disks, networks, proxies
 //!     ├──► intruders, guests ─► conduct ─┐
-//!     └──► clients ──► REST ─► history ──┤
+//!     ├──► clients ──► REST ─► history ──┤
+//!     └──► pull workers in Python ───────┤
 //!                        journal ────────┼─► verdict: checker, comparison, marks on disk, tables, takeovers, logs
 //!               marks of jobs on disk ───┤
 //!                   what stores keep ────┘
@@ -13,6 +14,8 @@
 //!
 //! It must never judge by anything but what clients, journal, tables, logs and disk say; it knows no rule of the engine.
 
+mod adder;
+mod book;
 mod caller;
 mod client;
 mod command;
@@ -20,6 +23,7 @@ mod compare;
 mod conduct;
 mod database;
 mod disk;
+mod doings;
 pub mod fault;
 mod fixture;
 mod guest;
@@ -34,7 +38,9 @@ mod ports;
 mod prepare;
 mod printed;
 mod proxy;
+mod pulled;
 mod puller;
+mod python;
 mod recovery;
 pub mod report;
 mod rest;
@@ -50,4 +56,4 @@ mod witness;
 
 pub use fixture::Place;
 pub use report::Report;
-pub use run::{Plan, run};
+pub use run::{MOST_PYTHON_WORKERS, Plan, run};

@@ -9,8 +9,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::{Context, Result};
 use clap::Parser;
 use tidemill_chaos::fault::Kind;
-use tidemill_chaos::{Place, Plan, run};
+use tidemill_chaos::{MOST_PYTHON_WORKERS, Place, Plan, run};
 use tokio::signal::unix::{SignalKind, signal};
+
+const PYTHON_WORKERS: u64 = 64;
+/// A machine that runs all else at once as well has few processors.
+const SHORT_PYTHON_WORKERS: u64 = 8;
 
 /// Faults from a seed against the real program on services of its own.
 #[derive(Debug, Parser)]
@@ -33,6 +37,13 @@ struct Options {
     /// The script that starts services
     #[arg(long, default_value = "deploy/dev/services")]
     services: PathBuf,
+    /// Users for whom the client of Python pulls, each at once, half of them with threads and half with asyncio
+    /// [default: 64, with --short 8]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=MOST_PYTHON_WORKERS))]
+    python_workers: Option<u64>,
+    /// The Python that the client is installed with [default: TIDEMILL_TEST_PYTHON, else that of the services]
+    #[arg(long, value_name = "FILE")]
+    python: Option<PathBuf>,
     /// Where reports are written, and what a failed run leaves
     #[arg(long, default_value = "target/chaos")]
     out: PathBuf,
@@ -70,14 +81,21 @@ fn chaos(options: Options) -> Result<ExitCode> {
     let out = options.out.canonicalize()?;
     let dir = out.join(format!("run-{seed}-{}", std::process::id()));
     fs::create_dir(&dir)?;
-    let place =
-        Place { dir: dir.clone(), program: options.tidemill.unwrap_or(beside), services: options.services };
+    let named = std::env::var_os("TIDEMILL_TEST_PYTHON").filter(|it| !it.is_empty()).map(PathBuf::from);
+    let place = Place {
+        dir: dir.clone(),
+        program: options.tidemill.unwrap_or(beside),
+        services: options.services,
+        python: options.python.or(named),
+    };
     let lines = fs::File::create(dir.join("chaos.log"))?;
     tracing_subscriber::fmt().with_env_filter("info").with_ansi(false).with_writer(lines).init();
     let is_over = Arc::new(AtomicBool::new(false));
     stop_on_signal(&is_over)?;
 
-    let plan = Plan { seed, minutes: options.minutes, kinds };
+    let python_workers =
+        options.python_workers.unwrap_or(if options.short { SHORT_PYTHON_WORKERS } else { PYTHON_WORKERS });
+    let plan = Plan { seed, minutes: options.minutes, kinds, python_workers };
     let report = run(&plan, &place, &is_over).with_context(|| {
         format!("the run of seed {seed} could not be judged; what it left is in {}", dir.display())
     })?;

@@ -15,22 +15,24 @@ use crate::report::Report;
 use crate::rest::{Answer, Rest};
 use crate::role::{Part, Role};
 use crate::run::PULLERS;
-use crate::{jobs, puller};
+use crate::{adder, jobs, puller};
 
 /// Until everything works the first time.
 const START: Duration = Duration::from_secs(60);
 
 /// Groups with short bounds, executors, and jobs.
-pub(crate) fn prepare(fixture: &Fixture, report: &mut Report) -> Result<Common> {
+pub(crate) fn prepare(fixture: &Fixture, workers: u64, report: &mut Report) -> Result<Common> {
     let key = std::fs::read_to_string(fixture.dir.join("keys/admin.key"))?;
     let interfaces: Vec<_> =
         fixture.of_part(Part::Api).map(|role| Rest::new(&role.address, key.trim())).collect();
     jobs::write_program(&fixture.dir)?;
     let interface = interfaces.first().ok_or_else(|| anyhow!("there is no interface"))?;
     granted("the interface answers", || interface.get("/api/groups"))?;
-    fixture.admin(&["--server", &server(fixture)?, "group", "apply", GROUPS[1]])?;
-    let groups = until("both groups are there", || {
-        ok(interface.get("/api/groups")).filter(|groups| items(groups).len() == GROUPS.len())
+    for group in [GROUPS[1], adder::GROUP] {
+        fixture.admin(&["--server", &server(fixture)?, "group", "apply", group])?;
+    }
+    let groups = until("all groups are there", || {
+        ok(interface.get("/api/groups")).filter(|groups| items(groups).len() == GROUPS.len() + 1)
     })?;
     for (number, group) in items(&groups).iter().enumerate() {
         let settings = json!({
@@ -50,14 +52,7 @@ pub(crate) fn prepare(fixture: &Fixture, report: &mut Report) -> Result<Common> 
     granted("the pool is there", || {
         interface.post("/api/pools", "pool", &json!({"name": jobs::POOL, "slots": 3}))
     })?;
-    for (number, group) in GROUPS.iter().enumerate() {
-        let all = PULLERS.flat_map(puller::users).filter(|(_, of)| of == group);
-        let users: Vec<String> = all.map(|(name, _)| name).collect();
-        granted("users have a group", || {
-            let body = json!({"group": group, "users": users});
-            interface.post("/api/pull/users", &format!("users-{number}"), &body)
-        })?;
-    }
+    assign_users(interface, workers)?;
     let body = json!({"jobs": jobs::specs(&fixture.dir)});
     let applied = granted("the jobs are defined", || interface.post("/api/jobs/apply", "jobs", &body))?;
     let across = json!({"jobs": [jobs::across(&fixture.dir)]});
@@ -75,6 +70,23 @@ pub(crate) fn prepare(fixture: &Fixture, report: &mut Report) -> Result<Common> 
     let group =
         alpha.and_then(|group| group["id"].as_i64()).ok_or_else(|| anyhow!("a group has no number"))?;
     Ok(Common { interfaces, jobs, group, dir: fixture.dir.clone() })
+}
+
+/// Whoever pulls gets a home.
+fn assign_users(interface: &Rest, workers: u64) -> Result<()> {
+    let of = |group: &&str| -> Vec<String> {
+        let all = PULLERS.flat_map(puller::users).filter(|(_, of)| of == group);
+        all.map(|(name, _)| name).collect()
+    };
+    let mut homes: Vec<_> = GROUPS.iter().map(|group| (*group, of(group))).collect();
+    homes.push((adder::GROUP, adder::users(workers).collect()));
+    for (number, (group, users)) in homes.iter().enumerate() {
+        granted("users have a group", || {
+            let body = json!({"group": group, "users": users});
+            interface.post("/api/pull/users", &format!("users-{number}"), &body)
+        })?;
+    }
+    Ok(())
 }
 
 fn server(fixture: &Fixture) -> Result<String> {

@@ -6,8 +6,10 @@ use std::fmt;
 use serde::Serialize;
 
 use crate::conduct::Ends;
+use crate::doings::Counts;
 use crate::logs::Logs;
 use crate::nemesis::Struck;
+use crate::pulled::Pulled;
 use crate::takeover::Takeover;
 
 /// Operations of clients, by how they ended.
@@ -46,6 +48,8 @@ pub struct Report {
     pub attempts_on_disk: usize,
     /// Logs that stores keep of them.
     pub logs: Logs,
+    /// Tasks of pull workers in Python.
+    pub pulled: Pulled,
     /// Processes that ended by themselves and were started again.
     pub own_ends: BTreeMap<String, Vec<String>>,
     /// Takeovers after kills of dispatchers.
@@ -105,6 +109,19 @@ impl fmt::Display for Logs {
     }
 }
 
+impl fmt::Display for Pulled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { workers, tasks, counts, again, expired, drained_s } = self;
+        let Counts { completed, failed, late, returned } = counts;
+        write!(
+            f,
+            "{workers}: {completed} of {tasks} tasks completed, {again} doings again; {expired} leases ran out; "
+        )?;
+        write!(f, "{late} late, {failed} failed, {returned} given back at the end; done ")?;
+        f.write_str(&seconds(*drained_s))
+    }
+}
+
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "seed             {}", self.seed)?;
@@ -131,6 +148,7 @@ impl fmt::Display for Report {
         writeln!(f, "batches          {}", list(&self.batches))?;
         writeln!(f, "attempts on disk {}", self.attempts_on_disk)?;
         writeln!(f, "logs             {}", self.logs)?;
+        writeln!(f, "pull workers     {}", self.pulled)?;
         for (name, ends) in &self.own_ends {
             writeln!(f, "ended by itself  {name}: {}", ends.join("; "))?;
         }
@@ -138,7 +156,6 @@ impl fmt::Display for Report {
             let (count, median, longest) = self.longest(disturbed);
             writeln!(f, "takeovers        {count} {what}: median {median} ms, longest {longest} ms")?;
         }
-        let seconds = |it: Option<f64>| it.map_or("no".to_owned(), |seconds| format!("after {seconds:.1} s"));
         writeln!(f, "recovered        {}", seconds(self.recovered_s))?;
         writeln!(f, "drained          {}", seconds(self.drained_s))?;
         writeln!(f, "checked          {}", self.checked)?;
@@ -149,4 +166,8 @@ impl fmt::Display for Report {
         }
         Ok(())
     }
+}
+
+fn seconds(it: Option<f64>) -> String {
+    it.map_or("no".to_owned(), |seconds| format!("after {seconds:.1} s"))
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
+use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -18,6 +19,8 @@ use crate::proxy::Link;
 /// Between the end of a process by itself and its next start, as a service manager would wait.
 const AGAIN: Duration = Duration::from_secs(1);
 const STOP: Duration = Duration::from_secs(20);
+/// A process does not hear signals from its first moment on: the heal of one fault may have started what the next one stops.
+const DEAF: Duration = Duration::from_secs(2);
 
 /// Which role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,6 +74,7 @@ pub(crate) struct Role {
 #[derive(Default)]
 pub(crate) struct State {
     child: Option<Child>,
+    started_at: Option<Instant>,
     /// Whether somebody else than the nemesis has it end.
     wanted: bool,
     ended_at: Option<Instant>,
@@ -90,8 +94,9 @@ impl Role {
 
     /// Stops in good order, where it runs: it may have ended by itself, and that is on record.
     pub(crate) fn leave(&self) -> Result<()> {
+        let age = self.state().started_at.map_or(Duration::ZERO, |started_at| started_at.elapsed());
         if let Some(status) = self.end()? {
-            ensure!(status.success(), "{} was asked to stop, and ended with {status}", self.name);
+            ensure!(left(status, age), "{} was asked to stop, and ended with {status}", self.name);
         }
         Ok(())
     }
@@ -127,7 +132,7 @@ impl Role {
         command.arg(self.part.command()).env_clear().envs(&self.environment);
         command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
         state.child = Some(command.spawn().with_context(|| format!("cannot start {}", self.name))?);
-        state.ended_at = None;
+        (state.started_at, state.ended_at) = (Some(Instant::now()), None);
         Ok(())
     }
 
@@ -231,10 +236,30 @@ impl Role {
     }
 }
 
+/// Whether a process of this age that was asked to stop has done so in good order, or had not begun yet.
+fn left(status: ExitStatus, age: Duration) -> bool {
+    status.success() || (age < DEAF && status.signal() == Some(Signal::TERM.as_raw()))
+}
+
 impl Drop for Role {
     fn drop(&mut self) {
         if let Err(error) = self.kill() {
             eprintln!("{} is left behind: {error:#}", self.name);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_process_that_has_just_begun_may_end_by_the_signal() {
+        let [success, failure, signal] = [0, 1 << 8, Signal::TERM.as_raw()].map(ExitStatus::from_raw);
+        let kill = ExitStatus::from_raw(Signal::KILL.as_raw());
+        let young = [success, failure, signal, kill].map(|status| left(status, Duration::ZERO));
+        assert_eq!(young, [true, false, true, false]);
+        let old = [success, failure, signal, kill].map(|status| left(status, DEAF));
+        assert_eq!(old, [true, false, false, false]);
     }
 }

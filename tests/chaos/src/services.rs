@@ -66,6 +66,25 @@ impl Services {
         run(&mut command).with_context(|| format!("deploy/dev/services {}", arguments.join(" ")))
     }
 
+    /// The Python that the script has made for tests.
+    ///
+    /// # Errors
+    /// It has made none.
+    pub(crate) fn python(&self) -> Result<PathBuf> {
+        let mut command = Command::new("bash");
+        command.arg("-c").arg(r#"eval "$("$@")"; printf %s "${TIDEMILL_TEST_PYTHON:-}""#).arg("bash");
+        command.arg(&self.script).arg("--dir").arg(&self.dir).args(["env", "redis"]);
+        command.env_remove("TIDEMILL_TEST_PYTHON");
+        let python = run(&mut command).context("deploy/dev/services env")?;
+        if python.is_empty() {
+            bail!(
+                "no Python for the pull workers: `deploy/dev/services env` names none; \
+                 run `deploy/dev/services install redis`, or name one with TIDEMILL_TEST_PYTHON or --python"
+            );
+        }
+        Ok(PathBuf::from(python))
+    }
+
     fn address(&self, service: Service) -> Result<SocketAddr> {
         let file = self.dir.join("state").join(format!("{}.port", service.name()));
         let port: u16 = fs::read_to_string(&file)?.trim().parse()?;

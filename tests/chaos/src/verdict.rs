@@ -15,7 +15,7 @@ use crate::journal::Journal;
 use crate::recovery::events;
 use crate::report::{Operations, Report};
 use crate::role::Part;
-use crate::{compare, jobs, logs, takeover, witness};
+use crate::{compare, doings, jobs, logs, pulled, takeover, witness};
 
 /// Until the tables, and what is decided, have caught up.
 const SETTLE: Duration = Duration::from_secs(60);
@@ -24,7 +24,7 @@ const SETTLE: Duration = Duration::from_secs(60);
 const GATED: usize = 10;
 
 /// Rules of this run beyond those of the checker.
-const OWN_RULES: [&str; 21] = [
+const OWN_RULES: [&str; 26] = [
     "acknowledged_write_has_its_event",
     "refused_write_has_none",
     "unknown_write_has_none_or_one",
@@ -46,6 +46,11 @@ const OWN_RULES: [&str; 21] = [
     logs::WHOLE,
     logs::AGREES,
     logs::SHOWN,
+    doings::ONCE,
+    doings::AGAIN,
+    doings::REFUSED,
+    pulled::CALLS,
+    pulled::OUTLIVE,
 ];
 
 /// Stops the roles in order, so that every command is decided and the tables have it all.

@@ -18,6 +18,9 @@ from .request import Answer, Problem, Repeat, Request, Trouble
 T = TypeVar("T")
 U = TypeVar("U")
 
+PASSING = (408, 429)
+"""Not done: what was sent did not arrive in time, or there was too much to do."""
+
 
 @dataclass(frozen=True)
 class Ask:
@@ -160,7 +163,7 @@ def passes(got: Answer | Trouble, repeat: Repeat) -> bool:
     if got.status == 409:
         # What is on its way between groups arrives. Under a key, the first answer would only come again.
         return repeat is not Repeat.KEYED and got.problem().retry_after_s is not None
-    return got.status == 429 or (got.status >= 500 and got.status not in (501, 505))
+    return got.status in PASSING or (got.status >= 500 and got.status not in (501, 505))
 
 
 def _is_lost(got: Answer | Trouble) -> bool:
@@ -197,13 +200,13 @@ def _doubt(config: Config, request: Request, got: Answer | Trouble) -> UnknownOu
 def refusal(config: Config, answer: Answer) -> TidemillError:
     """What an answer of another status than 2xx says."""
     problem = answer.problem()
-    if answer.status < 500 and answer.status != 429 and not problem.code:
+    if answer.status < 500 and answer.status not in PASSING and not problem.code:
         return BadAnswer(
             f"{config.server} ({config.server_from}) answers with status {answer.status}, but not as Tidemill does; is it another server?",
             status=answer.status,
         )
     sentence = _told(config, problem)
-    is_passing = answer.status == 429 or answer.status >= 500
+    is_passing = answer.status in PASSING or answer.status >= 500
     kind = Unavailable if is_passing else Refused
     return kind(
         sentence,

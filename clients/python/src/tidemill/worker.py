@@ -18,6 +18,8 @@ LOG = logging.getLogger("tidemill")
 MAX_USERS = 200
 # Between two tries of a call that got no answer, after all tries of the call itself; doubles up to the second one.
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 30.0
+# The same of a completion once the worker is asked to stop: what is not told in time is given back, and done again by somebody else.
+STOPPING_PAUSE_S = 0.5
 
 
 @dataclass(frozen=True)
@@ -200,7 +202,10 @@ def _complete(core: Core, task: Task, result: str) -> Flow[None]:
             return
         except (Unavailable, UnknownOutcome) as error:
             unanswered += 1
-            yield Pause(_told_s(task.user, "complete", error, unanswered))
+            if task.team.is_stopping:
+                yield Pause(STOPPING_PAUSE_S)
+            else:
+                yield Rest(_told_s(task.user, "complete", error, unanswered))
 
 
 def _give_back(core: Core, task: Task, reason: str) -> Flow[bool]:
