@@ -68,7 +68,7 @@ async fn json_of(request: Request, app: &App, max_bytes: usize) -> Result<Vec<u8
     let asks = request.extensions().get::<Caller>().and_then(Caller::asks).cloned();
     let standing = request.extensions().get::<Standing>().cloned();
     let bytes = arrive(request, app, max_bytes).await?;
-    if let Some(mut standing) = standing {
+    if let Some(standing) = standing {
         standing.still_may().await?;
     }
     if let Some(asks) = asks {

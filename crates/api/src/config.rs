@@ -87,7 +87,7 @@ pub struct Config {
     pub logs_key: String,
     /// The secret that opens `/api/admin` without an application key. Empty: only keys open it.
     pub operator_key: String,
-    /// Proxies before the interface, each an address or a network, as 10.0.0.7 or 10.0.0.0/8: of what they pass on, the caller's
+    /// Proxies before the interface, each an address or a network in which nobody else is, as 10.0.0.7 or 10.0.7.0/28: of what they pass on, the caller's
     /// address is the last one in `X-Forwarded-For` that is no such proxy. From anybody else that header says nothing. At most 64.
     /// Default none.
     pub trusted_proxies: Vec<String>,

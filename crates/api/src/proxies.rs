@@ -1,6 +1,6 @@
 //! Proxies before the interface, and from where a request came to them.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use axum::http::HeaderMap;
 use ipnet::IpNet;
@@ -24,9 +24,11 @@ impl Proxies {
             ));
         }
         let network = |name: &String| {
-            let network = name.parse::<IpNet>().ok();
-            network.or_else(|| name.parse::<IpAddr>().ok().map(IpNet::from)).ok_or_else(|| {
-                format!("trusted_proxies has {name:?}; each must be an address or a network, as 10.0.0.7 or 10.0.0.0/8")
+            let address = || name.parse::<IpAddr>().ok().map(|address| IpNet::from(address.to_canonical()));
+            let network = name.parse::<IpNet>().ok().or_else(address);
+            // A network of everybody would let everybody choose where they come from.
+            network.filter(|network| network.prefix_len() > 0).ok_or_else(|| {
+                format!("trusted_proxies has {name:?}; each must be an address or a network, as 10.0.0.7 or 10.0.7.0/28")
             })
         };
         named.iter().map(network).collect::<Result<_, _>>().map(Self)
@@ -40,18 +42,26 @@ impl Proxies {
     /// read from the last one on, until one is nobody's whose word counts.
     pub(crate) fn origin(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
         let mut origin = peer.to_canonical();
-        let lines: Vec<_> = headers.get_all(HEADER).iter().filter_map(|line| line.to_str().ok()).collect();
+        // A line that is no text has nobody's address, and nothing before it counts.
+        let lines: Vec<_> = headers.get_all(HEADER).iter().map(|line| line.to_str().unwrap_or("")).collect();
         let named = lines.iter().rev().flat_map(|line| line.rsplit(','));
         for text in named.take(MOST_ADDRESSES) {
             if !self.has(origin) {
                 break;
             }
             // Whoever stands behind what is no address is not known, and the proxy is whom it came from.
-            let Ok(address) = text.trim().parse::<IpAddr>() else { break };
+            let Some(address) = address_in(text.trim()) else { break };
             origin = address.to_canonical();
         }
         origin
     }
+}
+
+/// With a port or without, as proxies write it.
+fn address_in(text: &str) -> Option<IpAddr> {
+    let with_port = || text.parse::<SocketAddr>().ok().map(|address| address.ip());
+    let in_brackets = || text.strip_prefix('[')?.strip_suffix(']')?.parse().ok();
+    text.parse().ok().or_else(with_port).or_else(in_brackets)
 }
 
 #[cfg(test)]
@@ -64,7 +74,8 @@ mod tests {
         let named: Vec<_> = proxies.iter().map(|name| (*name).to_owned()).collect();
         let mut headers = HeaderMap::new();
         for line in lines {
-            headers.append(HEADER, HeaderValue::from_static(line));
+            let line = line.replace('?', "\u{ff}");
+            headers.append(HEADER, HeaderValue::from_bytes(line.as_bytes()).unwrap());
         }
         Proxies::of(&named).unwrap().origin(peer.parse().unwrap(), &headers).to_string()
     }
@@ -81,6 +92,13 @@ mod tests {
             (&["10.0.0.0/8"], "10.1.2.3", &["198.51.100.9", "203.0.113.5,10.9.9.9"], "203.0.113.5"),
             (&["10.0.0.0/8"], "10.1.2.3", &["203.0.113.5, unknown"], "10.1.2.3"),
             (&["10.0.0.0/8"], "10.1.2.3", &["10.0.0.1"], "10.0.0.1"),
+            // What is no text is nobody's address, and what stands before it may be anybody's word.
+            (&["10.0.0.0/8"], "10.1.2.3", &["198.51.100.9", "?, 203.0.113.5"], "10.1.2.3"),
+            (&["10.0.0.0/8"], "10.1.2.3", &["198.51.100.9", "?"], "10.1.2.3"),
+            (&["10.0.0.0/8"], "10.1.2.3", &["203.0.113.5:4711"], "203.0.113.5"),
+            (&["10.0.0.0/8"], "10.1.2.3", &["[2001:db9::7]:4711"], "2001:db9::7"),
+            (&["10.0.0.0/8"], "10.1.2.3", &["[2001:db9::7]"], "2001:db9::7"),
+            (&["::ffff:10.1.2.3"], "10.1.2.3", &["203.0.113.5"], "203.0.113.5"),
             (&["10.1.2.3"], "::ffff:10.1.2.3", &["::ffff:203.0.113.5"], "203.0.113.5"),
             (&["2001:db8::/32"], "2001:db8::1", &["2001:db9::7"], "2001:db9::7"),
         ] {
@@ -90,7 +108,7 @@ mod tests {
 
     #[test]
     fn what_is_no_network_is_named() {
-        for wrong in ["proxy.example", "10.0.0.0/33", "", "10.0.0.1:80"] {
+        for wrong in ["proxy.example", "10.0.0.0/33", "", "10.0.0.1:80", "0.0.0.0/0", "::/0"] {
             let error = Proxies::of(&[wrong.to_owned()]).unwrap_err();
             assert!(error.contains(&format!("{wrong:?}")), "{error}");
         }

@@ -72,15 +72,17 @@ impl Standing {
     /// Looks again, once what was waited for is there: a call does nothing by rights that were its caller's before.
     ///
     /// # Errors
-    /// The key is not good any more, its rights have changed, or that could not be found out for too long.
-    pub(crate) async fn still_may(&mut self) -> Result<(), Problem> {
-        let before = self.caller.clone();
-        if self.look().await? && !self.caller.may_as(&before) {
-            let detail =
-                "what the caller may has changed while the body was on its way; send the request again";
-            return Err(Problem::new(StatusCode::CONFLICT, "rights_changed", detail));
+    /// The key is not good any more, its rights have changed, or that cannot be found out.
+    pub(crate) async fn still_may(&self) -> Result<(), Problem> {
+        if self.looked_at.elapsed() < LOOK {
+            return Ok(());
         }
-        Ok(())
+        let Some(proof) = &self.proof else { return Err(Problem::unauthorized()) };
+        if self.app.caller_of(proof, self.caller.user()).await?.may_as(&self.caller) {
+            return Ok(());
+        }
+        let detail = "what the caller may has changed while the body was on its way; send the request again";
+        Err(Problem::new(StatusCode::CONFLICT, "rights_changed", detail).retry_after(1))
     }
 
     /// Is done once the key is not good any more, whatever the answer waits for meanwhile.

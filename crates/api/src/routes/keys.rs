@@ -50,7 +50,7 @@ pub(crate) struct KeyRequest {
     #[schemars(length(max = bounds::KEY_ACCOUNTS))]
     run_as: BTreeSet<Account>,
     /// What it may beside what the role gives, within what it reaches: `override`, `answer`, `declare_dead` and others that are
-    /// not of the whole site. Default nothing.
+    /// not of the whole site; `depend` counts beyond what it reaches, too. Default nothing.
     #[serde(default)]
     may: BTreeSet<Permission>,
     /// The department that it belongs to: it reaches the jobs of that alone, and speaks for nobody else. Absent: of none.

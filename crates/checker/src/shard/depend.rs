@@ -64,6 +64,8 @@ enum Who {
         department: Option<DepartmentName>,
         person: Option<PersonName>,
         depends: bool,
+        /// Of the key, whatever it is bound to.
+        depends_on_all: bool,
     },
 }
 
@@ -211,7 +213,8 @@ impl Dependence {
         if groups.is_empty() && department.is_none() && person.is_none() {
             return Who::Everything;
         }
-        Who::Bound { groups, department, person, depends }
+        let depends_on_all = key.is_some_and(|key| key.may.contains(&Permission::Depend));
+        Who::Bound { groups, department, person, depends, depends_on_all }
     }
 
     /// Whether somebody who calls themselves may have jobs depend on what is granted; nothing: they do not.
@@ -229,10 +232,12 @@ impl Dependence {
 
     /// Whether who writes may this with the job.
     fn sees(&self, who: &Who, job: &Known, needed: Permission) -> bool {
-        let (groups, department, person, depends) = match who {
+        let (groups, department, person, depends, depends_on_all) = match who {
             Who::Everything => return true,
             Who::Nothing => return false,
-            Who::Bound { groups, department, person, depends } => (groups, department, person, *depends),
+            Who::Bound { groups, department, person, depends, depends_on_all } => {
+                (groups, department, person, *depends, *depends_on_all)
+            }
         };
         let spec = &job.definition.spec;
         let is_dependence = needed == Permission::Depend;
@@ -240,9 +245,10 @@ impl Dependence {
             let granted = || self.departments.get(of).is_some_and(|of| grants(&of.grants, job, needed));
             self.is_of(&spec.owner, of) || is_dependence && granted()
         };
+        let is_within = (groups.is_empty() || groups.contains(&spec.group))
+            && department.as_ref().is_none_or(of_department);
         (!is_dependence || depends)
-            && (groups.is_empty() || groups.contains(&spec.group))
-            && department.as_ref().is_none_or(of_department)
+            && (is_within || is_dependence && depends_on_all)
             && person.as_ref().and_then(|name| self.people.get(name)).is_none_or(|person| {
                 let departments = &person.departments;
                 let is_own = *spec.owner == *person.name.as_str()

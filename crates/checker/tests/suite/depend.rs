@@ -52,6 +52,7 @@ fn site() -> History {
         key("of-ops", json!({"department": "ops"})),
         key("of-h", json!({"groups": ["h"]})),
         key("reads", json!({"role": "viewer", "may": ["edit"]})),
+        key("of-h-depends", json!({"groups": ["h"], "may": ["depend"]})),
     ];
     let [finance, bi] = ["finance", "bi"].map(|name| department(name, json!([])));
     let history = History::new().raised(4).on(0, 0).command([finance, bi, ops]);
@@ -118,6 +119,12 @@ pub(crate) fn cases() -> Vec<Case> {
             "a key that may not depend",
             given("reads", None, FOREIGN),
             given("reads", Some("dee"), FOREIGN),
+        ),
+        case(
+            RULE,
+            "a key that may depend beside its role, and a person in whose name it calls",
+            given("of-h-depends", None, FOREIGN),
+            given("of-h-depends", ann, FOREIGN),
         ),
         case(RULE, "who is nobody", given("session", Some("dee"), FOREIGN), given("gone", None, FOREIGN)),
         case(

@@ -53,9 +53,12 @@ impl Key {
         self.role == Role::SuperAdministrator && self.groups.is_empty() && self.department.is_none()
     }
 
-    /// Whether it may do this with what it reaches.
-    fn has(&self, permission: Permission) -> bool {
-        self.role.has(permission) || self.may.contains(&permission)
+    fn depends(&self) -> Depends {
+        match self.may.contains(&Permission::Depend) {
+            true => Depends::Anywhere,
+            false if self.role.has(Permission::Depend) => Depends::Granted,
+            false => Depends::Nowhere,
+        }
     }
 
     /// DSP-2: whether jobs may run as this account which it applies.
@@ -90,9 +93,19 @@ pub(super) enum Reach<'a> {
         department: Option<&'a DepartmentName>,
         /// A person who is no administrator.
         person: Option<&'a Person>,
-        /// Whether the key, or the token, may let jobs depend on what is granted for that.
-        depends: bool,
+        /// What the key, or the token, may let jobs depend on.
+        depends: Depends,
     },
+}
+
+/// Where jobs are that one does not see, and may let others depend on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Depends {
+    Nowhere,
+    /// Within what the key reaches, or where its department is granted it.
+    Granted,
+    /// Of a key that `may` do so beside its role, whatever it is bound to.
+    Anywhere,
 }
 
 impl Reach<'_> {
@@ -228,8 +241,9 @@ impl Catalogue {
             (None, None, None) => Reach::All,
             (groups, department, person) => {
                 let depends = match key {
-                    Some(key) => key.has(Permission::Depend),
-                    None => self.own_may(actor, Permission::Depend),
+                    Some(key) => key.depends(),
+                    None if self.own_may(actor, Permission::Depend) => Depends::Granted,
+                    None => Depends::Nowhere,
                 };
                 Reach::Those { groups, department, person, depends }
             }
@@ -257,10 +271,16 @@ impl Catalogue {
                     let is_granted = || directory.grants_dependence(of, (job, is_named));
                     directory.is_of(&job.spec.owner, of) || needed == Permission::Depend && is_granted()
                 };
-                (needed != Permission::Depend || depends)
-                    && groups.is_none_or(|groups| groups.contains(&job.spec.group))
-                    && department.is_none_or(of_department)
-                    && person.is_none_or(|person| self.directory.allows(person, needed, (job, is_named)))
+                let is_within = || {
+                    groups.is_none_or(|groups| groups.contains(&job.spec.group))
+                        && department.is_none_or(of_department)
+                };
+                let of_key = match (needed, depends) {
+                    (Permission::Depend, Depends::Nowhere) => false,
+                    (Permission::Depend, Depends::Anywhere) => true,
+                    _ => is_within(),
+                };
+                of_key && person.is_none_or(|person| self.directory.allows(person, needed, (job, is_named)))
             }
         }
     }

@@ -20,7 +20,7 @@ struct Site {
     revision: u64,
 }
 
-const WHO: [(&str, Option<&str>); 10] = [
+const WHO: [(&str, Option<&str>); 12] = [
     ("root", None),
     ("root", Some("adm")),
     ("root", Some("ann")),
@@ -30,6 +30,8 @@ const WHO: [(&str, Option<&str>); 10] = [
     ("of-bi", None),
     ("of-ops", None),
     ("of-g", None),
+    ("of-g-depends", None),
+    ("of-g-depends", Some("ann")),
     ("reads", Some("ola")),
 ];
 
@@ -58,6 +60,7 @@ fn site() -> Site {
         ("of-bi", json!({"department": "bi"})),
         ("of-ops", json!({"department": "ops"})),
         ("of-g", json!({"groups": ["g"]})),
+        ("of-g-depends", json!({"groups": ["g"], "may": ["depend"]})),
         ("reads", json!({"role": "viewer", "may": ["edit"]})),
     ] {
         assert_eq!(world.ask_catalogue(("root", None), key(app, more)), done());
@@ -159,6 +162,8 @@ fn parents_are_those_one_sees_or_may_depend_on() {
         of-bi -: x - - -
         of-ops -: - x x x
         of-g -: x - - -
+        of-g-depends -: x x x x
+        of-g-depends ann: x - - -
         reads ola: x - - -
     "#]]
     .assert_eq(&table);

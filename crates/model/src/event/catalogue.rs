@@ -40,7 +40,7 @@ pub enum CatalogueEvent {
         /// DSP-2: the accounts that jobs may run as which it applies; absent: none.
         #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
         run_as: BTreeSet<Account>,
-        /// What it may beside what the role gives, within what it reaches; absent: nothing.
+        /// What it may beside what the role gives, within what it reaches, but `depend` beyond that, too; absent: nothing.
         #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
         may: BTreeSet<Permission>,
         /// The department that it belongs to: it reaches the jobs of that alone, and speaks for nobody else. Absent: of none.

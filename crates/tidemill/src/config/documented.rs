@@ -40,6 +40,7 @@ fn sample(path: &str, default: &Value) -> Value {
     let odd = match path {
         "api.default_zone" => json!("Europe/Berlin"),
         "api.listen" | "executor.listen" | "logs.listen" => json!("127.0.0.1:8999"),
+        "api.trusted_proxies" => json!(["10.0.7.0/28", "::1"]),
         "api.log_stores" => json!(["one:1", "two:2"]),
         "logs.place" => json!("/data/logs"),
         "logs.earlier_places" => json!(["/data/before"]),

@@ -129,7 +129,7 @@ fn a_child_of_another_group_does_not_keep_a_job() {
     let server = Server::start(dir.path());
     server.json(&["group", "apply", "lake"]);
     let owner = key(&server, "team", &["--role", "user", "--group", "default"]);
-    let other = key(&server, "other", &["--role", "user", "--group", "lake"]);
+    let other = key(&server, "other", &["--role", "user", "--group", "lake", "--may", "depend"]);
     let file = dir.path().join("jobs.yaml");
     let apply = |key: &str, jobs: &str| {
         fs::write(&file, format!("jobs:\n{jobs}")).unwrap();

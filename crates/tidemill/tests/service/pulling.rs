@@ -213,7 +213,7 @@ fn wrong_pulls_are_refused_by_field() {
     assert!(told.body["errors"][0]["rule"].as_str().unwrap().contains("assign"), "{told:?}");
     for (body, field) in [
         (json!({"user": "ann", "wait_s": 31}), "wait_s"),
-        (json!({"user": "ann", "wait_s": -1}), "body"),
+        (json!({"user": "ann", "wait_s": -1}), "wait_s"),
         (json!({"user": "a b"}), "user"),
         (json!({"wait_s": 3}), "user"),
         (json!({"user": "ann", "haste": true}), "haste"),
