@@ -3,7 +3,7 @@
 use crate::catalogue::Catalogue;
 use crate::catalogue::apply_jobs::{MAX_DECLARED_TIMES, check_none};
 use crate::catalogue::graph::{Overlay, ancestors_first};
-use crate::catalogue::keys::Reach;
+use crate::catalogue::reach::Reach;
 use crate::schedule::{check_mapping, required_times, same_grid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -13,7 +13,8 @@ use tidemill_model::{FieldError, JobDefinition, JobId, Permission};
 
 use super::Catalogue;
 use super::accept::{full_parent_name, value_read};
-use super::keys::{Reach, Vouch};
+use super::keys::Vouch;
+use super::reach::Reach;
 
 /// What whoever writes a definition may name as its parents.
 pub(super) struct Parents<'a> {

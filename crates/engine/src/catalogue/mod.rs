@@ -24,6 +24,7 @@ mod names;
 mod orphans;
 mod plan;
 mod pools;
+mod reach;
 mod remove;
 mod reports;
 mod reruns;

@@ -11,7 +11,7 @@ use tidemill_model::{
 
 use super::Catalogue;
 use super::accept::{full_parent_name, value_read};
-use super::keys::Reach;
+use super::reach::Reach;
 use crate::decision::{Decision, Ruled};
 
 /// A name, unique among the jobs of the catalogue.

@@ -8,8 +8,8 @@ use tidemill_model::{
 };
 
 use super::apply_jobs::{change_of, full_name, overlap_warning};
-use super::keys::Reach;
 use super::names::FullName;
+use super::reach::Reach;
 use super::{Catalogue, Group, Terms};
 
 /// Characters of a value that a diff shows.

@@ -12,7 +12,7 @@ use tidemill_model::{
 
 use super::Directory;
 use crate::catalogue::apply_jobs::{MAX_ERRORS, check_none};
-use crate::catalogue::keys::Reach;
+use crate::catalogue::reach::Reach;
 use crate::catalogue::{Catalogue, NAMED_JOBS};
 
 /// What comes of a command.

@@ -11,7 +11,7 @@ use tidemill_model::{
 };
 
 use super::super::graph::Overlay;
-use super::super::keys::Reach;
+use super::super::reach::Reach;
 use super::super::{Catalogue, Children, Job, check_bytes, check_limit};
 use super::{Listing, MAX_BATCHES, MAX_LIVE, MAX_LIVE_BATCHES, PlanJob, Rerun, Stage};
 use crate::decision::{Decision, Ruled};
