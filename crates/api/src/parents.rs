@@ -21,14 +21,18 @@ const CATCHES_UP: Duration = Duration::from_secs(2);
 const LOOK: Duration = Duration::from_millis(100);
 
 impl App {
+    /// A job, wherever it is known; nothing: nowhere.
+    async fn object_of_any_job(&self, job: JobId) -> Result<Option<Object>, Problem> {
+        match self.object_of_known_job(job).await? {
+            Some(object) => Ok(Some(object)),
+            // It was submitted to run once, or is deleted.
+            None => Ok(self.read(move |tables| tables.job(job.0)).await?.as_ref().map(Object::of_row)),
+        }
+    }
+
     /// Whether the caller may be told the name of this job, and how its batches stand; nobody is told of one that is not there.
     async fn may_name(&self, caller: &Caller, job: JobId) -> Result<bool, Problem> {
-        let object = match self.object_of_known_job(job).await? {
-            Some(object) => Some(object),
-            // It was submitted to run once, or is deleted.
-            None => self.read(move |tables| tables.job(job.0)).await?.as_ref().map(Object::of_row),
-        };
-        Ok(object.is_some_and(|object| caller.names(&object)))
+        Ok(self.object_of_any_job(job).await?.is_some_and(|object| caller.names(&object)))
     }
 
     /// The same of each, and of nobody who reaches everything is anything asked.
@@ -84,24 +88,24 @@ impl App {
         }
         let until = Instant::now() + CATCHES_UP;
         for parent in parents {
-            while !self.may_name(caller, *parent).await? {
-                // What was submitted a moment ago may not be in the tables yet.
-                let is_there = self.is_there(*parent).await?;
-                if is_there || Instant::now() >= until {
-                    return Err(Problem::from(Rejection::unknown("job", parent)).foreign());
+            // What was submitted a moment ago may not be in the tables yet; one that is there and foreign takes as long.
+            loop {
+                let object = self.object_of_any_job(*parent).await?;
+                if object.as_ref().is_some_and(|object| caller.names(object)) {
+                    break;
+                }
+                if Instant::now() >= until {
+                    let unknown = Problem::from(Rejection::unknown("job", parent));
+                    return Err(if object.is_some() { unknown.foreign() } else { unknown });
                 }
                 sleep(LOOK).await;
             }
         }
         Ok(())
     }
-
-    async fn is_there(&self, job: JobId) -> Result<bool, Problem> {
-        Ok(self.read(move |tables| tables.job(job.0)).await?.is_some())
-    }
 }
 
 fn hide(condition: &mut Condition, message: String) {
-    condition.job = None;
+    (condition.job, condition.logical_time, condition.since) = (None, None, None);
     condition.message = message;
 }
