@@ -65,11 +65,17 @@ pub(crate) async fn authenticated(
     mut request: Request,
     next: Next,
 ) -> Result<Response, Problem> {
-    let shown = Credentials::from_request(request.headers(), request.method(), app.cookie())?;
-    let caller = app.authenticate(shown.as_ref(), user_of(request.headers())).await?;
-    request.extensions_mut().insert(Standing::new(&app, shown.as_ref(), &caller));
+    let caller = known(&app, &mut request).await?;
     enter(&app, &mut request, caller);
     Ok(next.run(request).await)
+}
+
+/// Who calls by what the request shows. Whoever waits for more of the request looks at that again.
+async fn known(app: &Arc<App>, request: &mut Request) -> Result<Caller, Problem> {
+    let shown = Credentials::from_request(request.headers(), request.method(), app.cookie())?;
+    let caller = app.authenticate(shown.as_ref(), user_of(request.headers())).await?;
+    request.extensions_mut().insert(Standing::new(app, shown.as_ref(), &caller));
+    Ok(caller)
 }
 
 /// As [`authenticated`], and takes the operator's secret too: whoever has it may operate the cluster, also while the
@@ -81,10 +87,7 @@ pub(crate) async fn operating(
 ) -> Result<Response, Problem> {
     let caller = match app.operator(request.headers()) {
         Some(operator) => operator,
-        None => {
-            let shown = Credentials::from_request(request.headers(), request.method(), app.cookie())?;
-            app.authenticate(shown.as_ref(), user_of(request.headers())).await?
-        }
+        None => known(&app, &mut request).await?,
     };
     enter(&app, &mut request, caller);
     Ok(next.run(request).await)

@@ -38,7 +38,9 @@ pub(crate) async fn noted(State(app): State<Arc<App>>, mut request: Request, nex
     let peer = request.extensions().get::<Peer>().copied();
     let peer = peer.map(|Peer(peer)| Peer(app.proxies.origin(peer, request.headers())));
     let address = peer.map(|Peer(address)| address.to_string());
-    peer.map(|peer| request.extensions_mut().insert(peer));
+    if let Some(peer) = peer {
+        request.extensions_mut().insert(peer);
+    }
     let response = next.run(request).await;
     if let Some(reason) = reason_of(&response) {
         let named = named.or_else(|| shown.app().map(str::to_owned));

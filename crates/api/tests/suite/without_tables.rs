@@ -234,32 +234,34 @@ async fn rights_are_those_of_when_the_body_is_there() {
     let fixture = Fixture::start(decides()).await;
     let mut journal = Followed::follow(&fixture);
     journal.decide(&fixture, catalogue());
-    let as_viewer = || {
-        let mut viewer = key("etl", &["demo"]);
-        viewer["catalogue"]["key_defined"]["role"] = json!("viewer");
-        viewer
+    let of_role = |role: &str| {
+        let mut key = key("etl", &[]);
+        key["catalogue"]["key_defined"]["role"] = json!(role);
+        key
     };
+    let (run, rebuild) = (format!("/api/jobs/{}/run", job(1)), "/api/admin/rebuild".to_owned());
+    let changed = (409, json!("rights_changed"));
     let expected = [
-        (None, (200, Value::Null)),
-        (Some(as_viewer()), (409, json!("rights_changed"))),
-        (Some(revoked("etl")), (401, json!("unauthorized"))),
+        (&run, "user", "{\"concurrent\": true}", None, (200, Value::Null)),
+        (&run, "user", "{\"concurrent\": true}", Some(of_role("viewer")), changed.clone()),
+        (&run, "user", "{\"concurrent\": true}", Some(revoked("etl")), (401, json!("unauthorized"))),
+        (&rebuild, "super_administrator", "{\"what\": \"hints\"}", Some(of_role("viewer")), changed),
     ];
-    for (meanwhile, expected) in expected {
-        journal.decide(&fixture, vec![key("etl", &["demo"])]);
+    for (path, role, text, meanwhile, expected) in expected {
+        journal.decide(&fixture, vec![of_role(role)]);
         let (to, body) = tokio::sync::mpsc::unbounded_channel::<Result<&str, std::io::Error>>();
         let body = futures_util::stream::unfold(body, async |mut body| Some((body.recv().await?, body)));
-        to.send(Ok("{\"concurrent\": ")).unwrap();
-        let request = fixture.request(Method::POST, &format!("/api/jobs/{}/run", job(1)), "etl");
-        let request =
-            request.header("content-type", "application/json").body(reqwest::Body::wrap_stream(body));
-        let asked = tokio::spawn(send(request));
+        let (begin, end) = text.split_at(5);
+        to.send(Ok(begin)).unwrap();
+        let request = fixture.request(Method::POST, path, "etl").header("content-type", "application/json");
+        let asked = tokio::spawn(send(request.body(reqwest::Body::wrap_stream(body))));
         // Rights that were looked at just now are not looked at again.
         tokio::time::sleep(Duration::from_millis(400)).await;
         journal.decide(&fixture, meanwhile.into_iter().collect());
-        to.send(Ok("true}")).unwrap();
+        to.send(Ok(end)).unwrap();
         drop(to);
         let answer = asked.await.unwrap();
-        assert_eq!((answer.status, answer.body["code"].clone()), expected, "{}", answer.body);
+        assert_eq!((answer.status, answer.body["code"].clone()), expected, "{path}: {}", answer.body);
     }
 }
 
