@@ -27,6 +27,7 @@ pub(crate) const SEARCHED: &str = "search for what is not in the log of 1 GB, s"
 /// The other job writes as much, with the same processors, and has no log.
 pub(crate) const BESIDE: &str =
     "start of a job beside one that prints 10 GB, as a multiple of beside one that writes 10 GB to /dev/null";
+const BESIDE_OF_BUSY: &str = "start of a job beside one that prints 10 GB, as a multiple of beside one that computes on every processor";
 const BESIDE_OF_ALONE: &str = "start of a job beside one that prints 10 GB, as a multiple of alone";
 const PATIENCE: Duration = Duration::from_secs(600);
 const LOOK: Duration = Duration::from_millis(20);
@@ -85,6 +86,7 @@ pub(crate) fn measure(name: &str, scale: usize) -> anyhow::Result<Row> {
         (MIDDLE_BYTE, middle),
         (SEARCHED, searched),
         (BESIDE, beside.printer / beside.silent),
+        (BESIDE_OF_BUSY, beside.printer / beside.busy),
         (BESIDE_OF_ALONE, beside.printer / beside.alone),
     ];
     Ok(figures.into_iter().fold(row, |row, (figure, value)| row.with(figure, value)))
@@ -94,10 +96,12 @@ fn mb(bytes: usize) -> f64 {
     bytes as f64 / 1e6
 }
 
-/// Medians of starts, milliseconds: alone, beside a job that writes to nobody, and beside one that prints.
+/// Medians of starts, milliseconds: alone, beside a job that writes to nobody, beside one that keeps every processor busy as
+/// a printer with its log does, and beside one that prints.
 struct Beside {
     alone: f64,
     silent: f64,
+    busy: f64,
     printer: f64,
 }
 
@@ -227,15 +231,25 @@ impl Bench<'_> {
         let job = self.job("small", &format!("date +%s%N > {0}.new; mv {0}.new {0}", stamp.display()))?;
         let alone = self.starts(&job, &stamp)?;
         let write = format!("yes '{LINE}' | head -c {bytes}");
-        let silent = self.run(&self.job("silent", &format!("while {write} > /dev/null; do :; done"))?)?;
-        let beside_silent = self.starts(&job, &stamp)?;
-        let killed = self.fixture.client(&["batch", "kill", &silent])?;
-        ensure!(killed.status.success(), "{}", String::from_utf8_lossy(&killed.stderr));
-        self.until("the silent job has ended", || self.has_ended(&silent))?;
+        let silent = format!("while {write} > /dev/null; do :; done");
+        let silent = self.starts_beside(("silent", &silent), &job, &stamp)?;
+        let processors = std::thread::available_parallelism()?;
+        let busy = "while :; do :; done & ".repeat(processors.get()) + "wait";
+        let busy = self.starts_beside(("busy", &busy), &job, &stamp)?;
         let printing = self.run(&self.job("printer", &write)?)?;
         let beside_printer = self.starts(&job, &stamp)?;
         self.until("the printer's log is kept", || self.kept(&printing))?;
-        Ok(Beside { alone, silent: beside_silent, printer: beside_printer })
+        Ok(Beside { alone, silent, busy, printer: beside_printer })
+    }
+
+    /// Beside another job, which is then killed.
+    fn starts_beside(&self, (name, command): (&str, &str), job: &str, stamp: &Path) -> anyhow::Result<f64> {
+        let other = self.run(&self.job(name, command)?)?;
+        let median = self.starts(job, stamp)?;
+        let killed = self.fixture.client(&["batch", "kill", &other])?;
+        ensure!(killed.status.success(), "{}", String::from_utf8_lossy(&killed.stderr));
+        self.until("the other job has ended", || self.has_ended(&other))?;
+        Ok(median)
     }
 
     fn has_ended(&self, batch: &str) -> Option<()> {
