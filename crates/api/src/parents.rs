@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use serde_json::json;
+use tidemill_calendar::Template;
 use tidemill_model::{Condition, JobId, Rejection, WaivedParent, Why};
 use tidemill_store::rows::BatchRow;
 use tidemill_store::{ReadTables, Tables};
@@ -14,7 +15,7 @@ use crate::Problem;
 use crate::app::App;
 use crate::object::Object;
 use crate::rights::Caller;
-use crate::view::{DependencyView, OverrideView};
+use crate::view::{DependencyView, OverrideView, definition_of};
 
 /// What stands in the place of a parent's name and state.
 const HIDDEN: &str = "a parent that the caller may not see";
@@ -130,6 +131,47 @@ impl App {
         for (of, mut parents) in overrides.iter_mut().zip(parents) {
             parents.retain(|parent| !hidden.contains(&parent.job));
             of.0.parents = json!(parents).to_string().into();
+        }
+        Ok(())
+    }
+
+    /// API-5: parameters of a run by hand read values of those parents alone that the caller sees: to depend on a job shows nothing
+    /// that it says of itself. What a batch was given once it is given again by reruns, whoever asks for them.
+    ///
+    /// # Errors
+    /// One names a value of another job, or of none; there is no such job; the tables.
+    pub(crate) async fn check_values_seen(
+        &self,
+        caller: &Caller,
+        job: JobId,
+        parameters: &BTreeMap<String, String>,
+    ) -> Result<(), Problem> {
+        let read: Vec<(&str, Template)> = parameters
+            .iter()
+            .filter(|(_, text)| text.contains("${values."))
+            .filter_map(|(name, text)| Some((name.as_str(), Template::parse(text).ok()?)))
+            .collect();
+        // Whoever reaches everything sees all parents.
+        if read.is_empty() || caller.is_of_site() {
+            return Ok(());
+        }
+        let row = self.find("job", job, |tables, job| tables.job(job.0)).await?;
+        let mut seen = Vec::new();
+        for parent in definition_of(&row)?.other_parents() {
+            seen.extend(self.object_of_any_job(parent).await?.filter(|object| caller.sees(object)));
+        }
+        let is_seen = |path: &str| seen.iter().filter_map(Object::job).any(|of| of.is_called(path));
+        for (name, template) in read {
+            let full = |parent: &str| match parent.contains('/') {
+                true => parent.to_owned(),
+                false => format!("{}/{parent}", row.group_name),
+            };
+            if let Some((parent, key)) = template.value_names().find(|(parent, _)| !is_seen(&full(parent))) {
+                let rule = "must be a value of a parent of the job that the caller sees; ask who owns the parent for `view`, or \
+                            leave it out";
+                let field = format!("parameters.{name}");
+                return Err(Problem::field(field, format!("${{values.{parent}.{key}}}"), rule));
+            }
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 use tidemill_model::{
-    BatchId, BatchState, Condition, JobId, LiveAnswer, Timestamp, Why,
+    BatchCommand, BatchId, BatchState, Command, Condition, JobId, LiveAnswer, Timestamp, Why,
 };
 use tidemill_store::rows::OverrideRow;
 
@@ -63,6 +63,51 @@ async fn rows_tell_of_parents_what_why_tells() {
         }
         assert_eq!(without["parents"], json!([{"job": EXTRACT, "logical_time": time}]), "{person}");
         assert_eq!(without["reason"], "late", "{person}: {without}");
+    }
+}
+
+/// API-5, BYD-20: a run by hand is given no value of a parent that the caller may only depend on.
+#[tokio::test]
+async fn parameters_by_hand_read_values_of_parents_that_one_sees() {
+    let (fixture, _journal) = fixture().await;
+    let run = async |key: &str, person: &str, text: &str| {
+        let path = format!("/api/jobs/{LOAD}/run");
+        let request = fixture.request(Method::POST, &path, key);
+        let request = if person.is_empty() { request } else { request.header("X-User", person) };
+        send(request.json(&json!({"parameters": {"plain": "1", "rows": text}}))).await
+    };
+    // `dee` may depend on other/other, and no more.
+    for person in ["ann", "dee"] {
+        for (text, read) in [
+            ("${values.other/other.rows}", "${values.other/other.rows}"),
+            ("a ${values.extract.n} ${values.other/other.rows}", "${values.other/other.rows}"),
+            ("${values.nothing.rows}", "${values.nothing.rows}"),
+        ] {
+            let told = run("portal", person, text).await;
+            assert_eq!(told.status, 422, "{person} {text}: {}", told.body);
+            let error = &told.body["errors"][0];
+            assert_eq!(
+                (&error["field"], &error["value"]),
+                (&json!("parameters.rows"), &json!(read)),
+                "{person}"
+            );
+            assert!(error["rule"].as_str().unwrap().contains("`view`"), "{person}: {error}");
+        }
+    }
+    assert!(fixture.owner.seen().is_empty(), "nothing is sent");
+    let whole = "${values.other/other.rows}";
+    let fits = [
+        ("portal", "dee", "${values.extract.rows} ${values.demo/extract.n}"),
+        ("portal", "dee", "$${values.other/other.rows}"),
+        ("portal", "adm", whole),
+        ("root", "", whole),
+    ];
+    for (key, person, text) in fits {
+        let told = run(key, person, text).await;
+        assert_eq!(told.status, 200, "{person} {text}: {}", told.body);
+        let sent = fixture.owner.seen().pop().unwrap().command;
+        let Command::Batch(BatchCommand::RunJob { parameters, .. }) = sent else { panic!("{sent:?}") };
+        assert_eq!(parameters["rows"], text);
     }
 }
 
