@@ -4,10 +4,11 @@
     contract_test.py [--cluster] [--seed N] [--examples N] [--only REGEX] [--keep DIR]
 
 API-3: a whole service with data of its own, and in it a little of everything that has an id; with --cluster its roles are
-processes, on the Kafka, MariaDB and Redis of `deploy/dev/services`. From the document it serves, schemathesis makes requests that fit and requests that do not (a fixed seed, a bounded number for each call), sends them, and
-looks at every answer: no 5xx, a documented status, media type and schema, the documented methods in `Allow`, what does not fit
-refused, what needs a key refused without one, every time with exactly three digits after the second and `Z`. One finding fails
-the test; the report says the request and what is wrong with its answer.
+processes, on the Kafka, MariaDB and Redis of `deploy/dev/services`. From the document it serves, schemathesis makes requests that
+fit and requests that do not (a fixed seed, a bounded number for each call), sends them, and looks at every answer: no 5xx, a
+documented status, media type and schema, the documented methods in `Allow`, what does not fit refused, what needs a key refused
+without one, every time with exactly three digits after the second and `Z`. One finding fails the test; the report says the request
+and what is wrong with its answer.
 
 Left out:
 - `positive_data_acceptance`: what fits the document may still be refused, for a rule between fields, or what does not exist.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use tidemill_calendar::Template;
-use tidemill_model::{Condition, JobId, Rejection, WaivedParent, Why};
+use tidemill_model::{Condition, JobId, Rejection, ShardId, WaivedParent, Why};
 use tidemill_store::rows::BatchRow;
 use tidemill_store::{ReadTables, Tables};
 use tokio::time::{Instant, sleep};
@@ -33,6 +33,16 @@ impl App {
         }
     }
 
+    /// A job as far as this caller's rights need it known, where no table has to be asked: one of the catalogue, and of those that were
+    /// submitted to run once, which stay in their group, any where that decides.
+    async fn object_without_tables(&self, caller: &Caller, job: JobId) -> Result<Option<Object>, Problem> {
+        if job.shard() == ShardId::CATALOGUE || !caller.is_bound_to_groups_alone() {
+            return self.object_of_known_job(job).await;
+        }
+        let group = self.group_of_shard(job.shard()).await?;
+        Ok(group.map(|group| Object::new("job", job, group.name.as_str())))
+    }
+
     /// Which of these jobs the caller may not be told the names of, nor how their batches stand; nobody is told of one that is not
     /// there. While the tables' database is away, those that it alone knows are hidden: the others are told of nevertheless.
     async fn hidden(
@@ -46,10 +56,9 @@ impl App {
         }
         let (mut hidden, mut others) = (jobs.into_iter().collect::<BTreeSet<_>>(), Vec::new());
         for job in hidden.clone() {
-            match self.object_of_known_job(job).await? {
+            match self.object_without_tables(caller, job).await? {
                 Some(object) if caller.names(&object) => drop(hidden.remove(&job)),
                 Some(_) => {}
-                // It was submitted to run once, or is deleted.
                 None => others.push(job),
             }
         }

@@ -115,14 +115,14 @@ async fn parameters_by_hand_read_values_of_parents_that_one_sees() {
 #[tokio::test]
 async fn why_tells_what_is_known_while_no_table_can_be_read() {
     let time: Timestamp = "2026-03-01T00:00:00Z".parse().unwrap();
-    let once = (9 << 12) | 1;
+    let once = |shard: i64| (9 << 12) | shard;
     let answers: Answers = Box::new(move |_, _| {
         let of = |parent: i64, kind: &str| Condition {
             job: Some(JobId(parent)),
             logical_time: Some(time),
             ..Condition::new(kind, format!("waits for job {parent}"), None)
         };
-        let parents = [job(1), job(2), once].map(|parent| of(parent, "dependency"));
+        let parents = [job(1), once(1), job(2), once(2), job(77)].map(|parent| of(parent, "dependency"));
         Ok(LiveAnswer::Why(Why {
             batch: BatchId(4097),
             state: BatchState::Waiting,
@@ -151,8 +151,10 @@ async fn why_tells_what_is_known_while_no_table_can_be_read() {
     let why = send(fixture.request(Method::GET, "/api/batches/4097/why", "etl")).await;
     assert_eq!(why.status, 200, "{}", why.body);
     let conditions = &why.body["conditions"];
-    assert_eq!(conditions[0]["message"], format!("waits for job {}", job(1)), "{conditions}");
-    for hidden in [1, 2] {
+    for (told, parent) in [job(1), once(1)].into_iter().enumerate() {
+        assert_eq!(conditions[told]["message"], format!("waits for job {parent}"), "{conditions}");
+    }
+    for hidden in [2, 3, 4] {
         assert_eq!(conditions[hidden]["message"], "waits for a parent that the caller may not see");
         assert_eq!(conditions[hidden]["job"], Value::Null, "{conditions}");
     }
