@@ -35,7 +35,8 @@ help: ## list the targets
 	@printf '  make bench ARGS="--runs 3 --write docs/reference"   the figures of the reference, 10 minutes\n'
 	@printf '  make sim SEEDS=A..B the histories of these seeds\n'
 	@printf '  make chaos MINUTES=10 SEED=N ARGS=…  see ARGS=--help\n'
-	@printf '  make contract SEED=N ARGS="--examples 50"   other requests, more of them for each call\n'
+	@printf '  make contract SEED=N ARGS="--examples 1000"   other requests, more of them for each call\n'
+	@printf '  make contract ARGS="--cluster --only ^/api/pull"   against processes of each role; some calls\n'
 
 run: ## the demo: one process, nothing to install, until Ctrl-C
 	$(if $(DATA),TIDEMILL_DATA="$(DATA)") $(CARGO) run --locked -p tidemill -- demo $(if $(ONCE),--once)
@@ -122,7 +123,7 @@ test-contract:
 test-reference: ## the browsable reference in a browser, against a server that it starts; wants chromium; ARGS="--pictures DIR"
 	"$$TIDEMILL_TEST_PYTHON" tests/python/reference_test.py $(ARGS)
 
-contract: ## schemathesis against a service of its own, with SEED=N; wants the address of the Python of services
+contract: ## schemathesis against a service of its own, with SEED=N; wants the addresses of services; ARGS="--cluster": roles as processes
 	"$$TIDEMILL_TEST_PYTHON" tests/python/contract_test.py --seed $(if $(SEED),$(SEED),$(FUZZ_SEED)) $(ARGS)
 
 bench: ## the workloads, embedded and on Kafka, with the raw limits beside them

@@ -13,139 +13,28 @@ TIDEMILL_BIN names the program to test; without it, it is built with what it nee
 """
 
 import collections
-import contextlib
 import datetime
 import json
-import os
 import pathlib
 import re
-import shutil
 import signal
-import socket
-import subprocess
-import sys
 import tempfile
 import time
-import uuid
 
 import confluent_kafka
-import confluent_kafka.admin
 import jsonschema
 import times
 
-from running import ROOT, fail, program, until
+from cluster import PARTITIONS, Cluster
+from running import ROOT, fail, until
 
 SCHEMAS = ROOT / "schemas"
-PARTITIONS = 3
 BEFORE, AFTER = 30, 30
 JOBS = """
 jobs:
 - {name: first, group: demo, type: anchor}
 - {name: second, group: demo, type: anchor, parents: [first]}
 """
-
-
-def service(variable):
-    value = os.environ.get(variable)
-    if not value:
-        fail(f'{variable} names a service: run `deploy/dev/services start`, then `eval "$(deploy/dev/services env)"`')
-    return value
-
-
-class Cluster:
-    """Two dispatchers, a projector and an interface, with topics and tables of their own."""
-
-    def __init__(self, directory):
-        self.directory = directory
-        self.program = directory / "tidemill"
-        shutil.copy2(program(), self.program)  # a build beside the test does not replace it
-        self.brokers = service("TIDEMILL_TEST_KAFKA")
-        self.prefix = f"tidemill-test-{uuid.uuid4().hex[:12]}"
-        self.database = f"tidemill_test_{uuid.uuid4().hex[:16]}"
-        self.mysql = service("TIDEMILL_TEST_MYSQL")
-        self.roles = {}
-        self.addresses = {}
-        self.environment = {
-            **{name: value for name, value in os.environ.items() if not name.startswith("TIDEMILL_")},
-            "TIDEMILL__LOG__BACKEND": "kafka",
-            "TIDEMILL__LOG__BROKERS": self.brokers,
-            "TIDEMILL__LOG__PREFIX": self.prefix,
-            "TIDEMILL__LOG__PARTITIONS": str(PARTITIONS),
-            "TIDEMILL__LOG__SINGLE_BROKER": "true",
-            "TIDEMILL__STORE__URL": self.mysql.rsplit("/", 1)[0] + "/" + self.database,
-            "TIDEMILL__INTERNAL_KEY": uuid.uuid4().hex,
-            "TIDEMILL__EXECUTOR__GROUP": "demo",
-            "TIDEMILL__API__LISTEN": "127.0.0.1:0",
-        }
-
-    def __enter__(self):
-        self.sql(f"CREATE DATABASE {self.database}")
-        self.run("topics", "create")
-        for name in ("dispatcher-1", "dispatcher-2"):
-            with socket.socket() as free:
-                free.bind(("127.0.0.1", 0))
-                address = f"127.0.0.1:{free.getsockname()[1]}"
-            self.addresses[address] = name
-            self.start(name, "dispatcher", TIDEMILL__DISPATCHER__ADDRESS=address)
-        self.start("projector", "projector")
-        self.start("api", "api")
-        self.run("bootstrap")
-        listens = until("the interface listens", lambda: re.search(r"listens on (\S+)", self.lines("api")))
-        self.environment["TIDEMILL_SERVER"] = f"http://{listens[1]}"
-        return self
-
-    def __exit__(self, kind, *_):
-        for name, role in self.roles.items():
-            role.kill()
-            role.wait()
-            if kind:
-                print(f"---- {name}\n" + "\n".join(self.lines(name).splitlines()[-20:]), file=sys.stderr)
-        with contextlib.suppress(subprocess.CalledProcessError):
-            self.sql(f"DROP DATABASE {self.database}")
-        admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": self.brokers})
-        names = ("commands", "journal", "events", "work", "replies", "dead-letters")
-        for future in admin.delete_topics([f"{self.prefix}.{name}" for name in names]).values():
-            with contextlib.suppress(confluent_kafka.KafkaException):
-                future.result()
-
-    def sql(self, statement):
-        user, password, host, port = re.match(r"mysql://(.+?):(.*)@(.+?):(\d+)/", self.mysql).groups()
-        client = shutil.which("mariadb") or shutil.which("mysql")
-        if not client:
-            fail("neither mariadb nor mysql is on the path: the package mariadb-client has it")
-        command = [client, f"--user={user}", f"--host={host}", f"--port={port}", "--protocol=TCP", "-e", statement]
-        subprocess.run(command, env={**os.environ, "MYSQL_PWD": password}, check=True)
-
-    def start(self, name, role, **settings):
-        environment = {**self.environment, **settings, "TIDEMILL_DATA": str(self.directory / name)}
-        with open(self.directory / f"{name}.log", "wb") as lines:
-            self.roles[name] = subprocess.Popen(
-                [self.program, role], env=environment, cwd=self.directory, stdout=lines, stderr=lines
-            )
-
-    def lines(self, name):
-        return (self.directory / f"{name}.log").read_text()
-
-    def ask(self, *arguments):
-        environment = {**self.environment, "TIDEMILL_DATA": str(self.directory / "admin")}
-        command = [self.program, *arguments]
-        return subprocess.run(command, env=environment, cwd=self.directory, capture_output=True, text=True)
-
-    def run(self, *arguments):
-        done = self.ask(*arguments)
-        if done.returncode:
-            fail(f"tidemill {' '.join(arguments)}: {done.stdout}{done.stderr}")
-        return done.stdout
-
-    def json(self, *arguments):
-        return json.loads(self.run(*arguments, "-o", "json"))
-
-    def owner(self, partition):
-        """The dispatcher that owns a partition, as the status shows it."""
-        answer = self.ask("status", "-o", "json")
-        if answer.returncode:
-            return None
-        return self.addresses.get(json.loads(answer.stdout)["partitions"][partition]["owner"])
 
 
 class Feed:

@@ -20,8 +20,8 @@ import subprocess
 import sys
 import tempfile
 
-from contract_test import Service
 from running import ROOT, fail
+from service import Service
 
 CLIENTS = ROOT / "tests/clients"
 DOCUMENT = ROOT / "schemas/openapi.json"

@@ -18,8 +18,8 @@ import pathlib
 import tempfile
 
 from browser import Browser
-from contract_test import Service
 from running import fail, until
+from service import Service
 
 # Each is a fault of a page, and words by which it is told.
 FAULTS = (

@@ -35,7 +35,8 @@ pub(crate) struct Call {
     pub(crate) query: Vec<Parameter>,
     pub(crate) request: Option<SchemaOf>,
     pub(crate) answer: Option<SchemaOf>,
-    pub(crate) other_answer: Option<SchemaOf>,
+    /// What 202 says of something that was begun and goes on.
+    pub(crate) begun: Option<SchemaOf>,
     pub(crate) media: &'static str,
     /// It may be done and not yet be in effect.
     pub(crate) settles: bool,
@@ -162,9 +163,9 @@ impl Call {
         self.with(AT_LEAST)
     }
 
-    /// It answers this at times.
-    pub(crate) fn or_gives<T: JsonSchema>(mut self) -> Self {
-        self.other_answer = Some(|generator| generator.subschema_for::<T>());
+    /// It answers this, with 202, where it begins something that goes on.
+    pub(crate) fn begins<T: JsonSchema>(mut self) -> Self {
+        self.begun = Some(|generator| generator.subschema_for::<T>());
         self
     }
 

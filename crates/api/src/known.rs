@@ -190,7 +190,7 @@ impl App {
     }
 
     /// What the tables have of something that is not known. Where they cannot be read, there is no such thing.
-    async fn in_tables<T: Send + 'static>(
+    pub(crate) async fn in_tables<T: Send + 'static>(
         &self,
         ask: impl FnOnce(&dyn Tables) -> Result<Option<T>, Error> + Send + 'static,
     ) -> Result<Option<T>, Problem> {

@@ -131,10 +131,9 @@ fn operation(call: &Call, generator: &mut SchemaGenerator, problem: &Schema) -> 
         parameters.push(IF_MATCH.required().document("header", generator));
     }
     let mut content = json!({});
-    content[call.media] = match (call.answer, call.other_answer) {
-        (Some(answer), Some(other)) => json!({"schema": {"anyOf": [answer(generator), other(generator)]}}),
-        (Some(answer), None) => json!({"schema": answer(generator)}),
-        (None, _) => json!({}),
+    content[call.media] = match call.answer {
+        Some(answer) => json!({"schema": answer(generator)}),
+        None => json!({}),
     };
     let problems = json!({"description": "Not done; says why.", "content": {"application/problem+json": {"schema": problem}}});
     let mut operation = json!({
@@ -149,6 +148,11 @@ fn operation(call: &Call, generator: &mut SchemaGenerator, problem: &Schema) -> 
         let done = operation["responses"]["200"]["content"].clone();
         operation["responses"]["202"] = json!({"description": about, "content": done});
         operation["responses"]["200"]["description"] = json!("Done, and in effect in every group.");
+    }
+    if let Some(begun) = call.begun {
+        let begun = json!({call.media: {"schema": begun(generator)}});
+        let about = "Begun and durable; it goes on.";
+        operation["responses"]["202"] = json!({"description": about, "content": begun});
     }
     if call.tagged {
         let about = "Names what is written; `If-Match` shows it when that is changed.";

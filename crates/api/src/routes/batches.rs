@@ -78,7 +78,10 @@ pub(super) async fn list(by: Reader, params: Params) -> Answered<List<BatchView>
         from: params.get(FROM)?.map(Timestamp::as_millisecond),
         to: params.get(TO)?.map(Timestamp::as_millisecond),
     };
-    List::part(&by.app, &params, move |tables, request| tables.batches(&filter, request)).await
+    let part = List::part(&by.app, &params, move |tables, request| tables.batches(&filter, request));
+    let Json(mut list): Json<List<BatchView>> = part.await?;
+    by.app.hide_blockers(&by.caller, list.items.iter_mut().map(|batch| &mut batch.0)).await?;
+    Ok(Json(list))
 }
 
 /// Who asked for the batches that are wanted.
@@ -100,7 +103,9 @@ fn state_number(text: &str) -> Option<i64> {
 pub(super) async fn get(by: Reader, Path(text): Path<String>) -> Answered<BatchDetail> {
     let row = readable(&by.app, &by.caller, &text).await?;
     let mut detail = by.app.read(move |tables| detail(tables, row)).await?;
+    by.app.hide_blockers(&by.caller, [&mut detail.batch.0]).await?;
     detail.hidden_dependencies = by.app.without_hidden(&by.caller, &mut detail.dependencies).await?;
+    by.app.without_hidden_overrides(&by.caller, &mut detail.dependency_overrides).await?;
     Ok(Json(detail))
 }
 
@@ -172,7 +177,7 @@ fn detail(tables: &dyn Tables, row: BatchRow) -> Result<BatchDetail, tidemill_st
 /// others.
 async fn only_parent(app: &App, blocked: &mut Condition) -> Result<(), Problem> {
     let (Some(parent), Some(time)) = (blocked.job, blocked.logical_time) else { return Ok(()) };
-    let name = app.read(move |tables| name_of(tables, parent.0)).await?;
+    let name = app.in_tables(move |tables| name_of(tables, parent.0)).await?;
     let name = name.unwrap_or_else(|| format!("job {parent}"));
     blocked.message = format!("blocked by a failed parent: {name} of {time}");
     Ok(())

@@ -155,7 +155,9 @@ pub(super) async fn job_row(app: &App, job: JobId) -> Result<JobRow, Problem> {
 async fn detail(app: &App, caller: &Caller, row: JobRow) -> Result<JobDetail, Problem> {
     caller.may(Permission::View, &Object::of_row(&row))?;
     let definition = definition_of(&row)?;
-    app.read(move |tables| read_detail(tables, row, definition)).await
+    let mut detail = app.read(move |tables| read_detail(tables, row, definition)).await?;
+    app.hide_blockers(caller, detail.newest_batch.iter_mut().map(|batch| &mut batch.0)).await?;
+    Ok(detail)
 }
 
 fn read_detail(

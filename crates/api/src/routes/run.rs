@@ -104,6 +104,7 @@ pub(super) async fn run(by: Writer, Path(text): Path<String>, Body(body): Body) 
     let place = job_place(&by.app, job).await?;
     let right = by.caller.may(Permission::Operate, &place.object(&by.app, &by.caller, job).await?)?;
     check_parameters(&by.app, &by.caller, job, &parameters).await?;
+    by.app.check_values_seen(&by.caller, job, &parameters).await?;
     let command = BatchCommand::RunJob { job, logical_time, parameters, concurrent };
     Generated::of(by.write(right)?.send_for_job(job, place.shard, command.into()).await?)
 }

@@ -5,6 +5,7 @@
 //! answered 200 with the reason; what fails before that (key, form, bounds, log) is a problem that also holds
 //! the call's own fields.
 
+mod host_names;
 mod log;
 mod newest;
 mod submit;

@@ -11,7 +11,8 @@ use tidemill_model::{Command, Permission, WorkerCommand, WorkerId};
 use tidemill_store::rows::WorkerRow;
 use tidemill_store::{ReadTables, Tables, WorkerFilter};
 
-use super::worker_address::{MAX_HOST_BYTES, known_as, registered_at, shown, wanted};
+use super::host_names::MAX_HOST_BYTES;
+use super::worker_address::{meant, registered_at, shown, wanted};
 use super::{body_of, caller_by_body, refused};
 use crate::Problem;
 use crate::app::{App, shard_in};
@@ -80,14 +81,11 @@ async fn change(app: &App, headers: &HeaderMap, mut body: Value) -> Result<(Stri
     let name = shown(&ip, port);
     let object = |row: &WorkerRow| Object::new("worker", &*name, Arc::clone(&row.group_name));
     let rows = app.read(all_workers).await?;
-    let row = match registered_at(&wanted, &rows) {
-        Some(row) => Some(row),
-        None => {
-            // What a name means is nobody's business who may not use the answer.
-            let own = rows.iter().filter(|row| caller.may(Permission::Operate, &object(row)).is_ok());
-            known_as(&wanted, own).await?
-        }
-    };
+    let (own, others): (Vec<&WorkerRow>, Vec<&WorkerRow>) =
+        rows.iter().partition(|row| caller.may(Permission::Operate, &object(row)).is_ok());
+    // What a name means is nobody's business who may not use the answer.
+    let row = meant(&wanted, &own, caller.holder()).await?;
+    let row = row.or_else(|| registered_at(&wanted, others.into_iter()));
     let row = row.ok_or_else(|| Problem::unknown("worker", &name))?;
     let right = caller.may(Permission::Operate, &object(row))?;
     let worker = WorkerId::new(&*row.id);

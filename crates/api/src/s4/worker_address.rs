@@ -2,24 +2,13 @@
 //! one of them.
 
 use std::collections::BTreeSet;
-use std::net::{IpAddr, ToSocketAddrs as _};
+use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use tidemill_store::rows::WorkerRow;
-use tokio::sync::Semaphore;
-use tokio::time::{Instant, timeout_at};
 
+use super::host_names::{MAX_HOST_BYTES, Names};
 use crate::Problem;
-
-/// The longest name of a host.
-pub(super) const MAX_HOST_BYTES: usize = 253;
-/// Names that one call looks up at most.
-const MAX_LOOKUPS: usize = 64;
-/// Until all of them have to be answered.
-const LOOKUPS_WITHIN: Duration = Duration::from_secs(2);
-/// Lookups of all calls at once; each occupies a thread until the resolver answers.
-static LOOKUPS: Semaphore = Semaphore::const_new(4);
 
 /// An address as a caller or a worker writes it.
 pub(super) struct Address {
@@ -54,25 +43,49 @@ impl Address {
     }
 }
 
-/// The worker that registered this address last, spelled in whatever way.
-pub(super) fn registered_at<'r>(wanted: &Address, rows: &'r [WorkerRow]) -> Option<&'r WorkerRow> {
-    let is_there = |row: &&WorkerRow| Address::registered(&row.address).is_some_and(|at| at.is(wanted));
-    rows.iter().filter(is_there).max_by_key(|row| row.registered_at)
-}
-
-/// The one worker with the port whose host has this name or address, too. A worker that has left does not count.
+/// Which of the workers that a caller may switch an address means: one that is there by what it registered, else by another name of
+/// its host, else one that has left. What others registered is in nobody's way.
 ///
 /// # Errors
-/// There are several, or names could not be looked up in time.
-pub(super) async fn known_as<'r>(
+/// Several are on a host with this name, or names could not be looked up in time.
+pub(super) async fn meant<'r>(
+    wanted: &Address,
+    own: &[&'r WorkerRow],
+    caller: &Arc<str>,
+) -> Result<Option<&'r WorkerRow>, Problem> {
+    let there = || own.iter().copied().filter(|row| is_there(row));
+    if let Some(row) = registered_at(wanted, there()) {
+        return Ok(Some(row));
+    }
+    let known = known_as(wanted, there(), caller).await?;
+    Ok(known.or_else(|| registered_at(wanted, own.iter().copied())))
+}
+
+/// The worker that registered this address, spelled in whatever way: a live one before others, and the last one.
+pub(super) fn registered_at<'r>(
     wanted: &Address,
     rows: impl Iterator<Item = &'r WorkerRow>,
+) -> Option<&'r WorkerRow> {
+    let is_at = |row: &&WorkerRow| Address::registered(&row.address).is_some_and(|at| at.is(wanted));
+    rows.filter(is_at).max_by_key(|row| (&*row.state == "live", row.registered_at))
+}
+
+/// Whether a worker has neither left nor is gone.
+fn is_there(row: &WorkerRow) -> bool {
+    !matches!(&*row.state, "left" | "gone")
+}
+
+/// The one worker with the port whose host has this name or address, too.
+async fn known_as<'r>(
+    wanted: &Address,
+    rows: impl Iterator<Item = &'r WorkerRow>,
+    caller: &Arc<str>,
 ) -> Result<Option<&'r WorkerRow>, Problem> {
     let candidates = newest_of_each(wanted, rows);
     if candidates.is_empty() {
         return Ok(None);
     }
-    let mut names = Names { deadline: Instant::now() + LOOKUPS_WITHIN, left: MAX_LOOKUPS };
+    let mut names = Names::new(caller);
     let wanted_ips = names.of(wanted.host.clone()).await?;
     let mut found = Vec::new();
     for (at, row) in candidates {
@@ -94,7 +107,7 @@ fn newest_of_each<'r>(
     rows: impl Iterator<Item = &'r WorkerRow>,
 ) -> Vec<(Address, &'r WorkerRow)> {
     let mut newest: Vec<(Address, &WorkerRow)> = Vec::new();
-    for row in rows.filter(|row| !matches!(&*row.state, "left" | "gone")) {
+    for row in rows {
         let Some(at) = Address::registered(&row.address).filter(|at| at.port == wanted.port) else {
             continue;
         };
@@ -112,7 +125,7 @@ async fn is_on(
     wanted: &BTreeSet<IpAddr>,
     at: &Address,
     host: &Address,
-    names: &mut Names,
+    names: &mut Names<'_>,
 ) -> Result<bool, Problem> {
     if !wanted.is_disjoint(&names.of(at.host.clone()).await?) {
         return Ok(true);
@@ -130,49 +143,6 @@ fn ambiguous(wanted: &Address, several: &[&WorkerRow]) -> Problem {
         several.len()
     );
     Problem::field("ip", &wanted.host, rule)
-}
-
-/// Lookups of one call.
-struct Names {
-    deadline: Instant,
-    left: usize,
-}
-
-impl Names {
-    /// The addresses of a host; none where its name is unknown.
-    async fn of(&mut self, host: String) -> Result<BTreeSet<IpAddr>, Problem> {
-        if let Ok(ip) = host.parse::<IpAddr>() {
-            return Ok(BTreeSet::from([ip.to_canonical()]));
-        }
-        if host.is_empty() || host.len() > MAX_HOST_BYTES {
-            return Ok(BTreeSet::new());
-        }
-        let Some(left) = self.left.checked_sub(1) else { return Err(not_looked_up()) };
-        self.left = left;
-        timeout_at(self.deadline, looked_up(host)).await.unwrap_or_else(|_| Err(not_looked_up()))
-    }
-}
-
-async fn looked_up(host: String) -> Result<BTreeSet<IpAddr>, Problem> {
-    let permit = LOOKUPS.acquire().await.map_err(|_| not_looked_up())?;
-    // Whoever stops waiting leaves the resolver at work: its permit goes with the thread.
-    let lookup = tokio::task::spawn_blocking(move || {
-        let found = (host.as_str(), 0).to_socket_addrs();
-        drop(permit);
-        found.map(|found| found.map(|at| at.ip().to_canonical()).collect())
-    });
-    Ok(lookup.await.map_err(|_| not_looked_up())?.unwrap_or_default())
-}
-
-fn not_looked_up() -> Problem {
-    Problem::unavailable(
-        "names_not_looked_up",
-        format!(
-            "the names of the hosts could not be looked up, {MAX_LOOKUPS} of them and {} s at most; give ip and port as the \
-             worker registered them, which `tidemill worker ls -o wide` shows",
-            LOOKUPS_WITHIN.as_secs()
-        ),
-    )
 }
 
 /// Reads the address of a call.
@@ -203,16 +173,5 @@ mod tests {
         assert!(!Address::new("h", 9).is(&Address::new("h", 10)));
         assert!(Address::registered("[::1]:8790").unwrap().is(&Address::new("::1", 8790)));
         assert!(Address::registered("nothing").is_none());
-    }
-
-    #[tokio::test]
-    async fn names_are_looked_up_so_many_times_and_so_long_only() {
-        let mut names = Names { deadline: Instant::now() + LOOKUPS_WITHIN, left: 1 };
-        assert_eq!(names.of("10.0.0.1".to_owned()).await.unwrap().len(), 1, "that is no name");
-        assert!(names.of("localhost".to_owned()).await.unwrap().iter().all(IpAddr::is_loopback));
-        assert_eq!(names.of("localhost".to_owned()).await.unwrap_err().code, "names_not_looked_up");
-        let mut late = Names { deadline: Instant::now(), left: 1 };
-        let _all = LOOKUPS.acquire_many(4).await.unwrap();
-        assert_eq!(late.of("localhost".to_owned()).await.unwrap_err().code, "names_not_looked_up");
     }
 }

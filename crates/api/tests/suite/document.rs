@@ -2,8 +2,11 @@ use std::collections::BTreeSet;
 
 use expect_test::expect_file;
 use reqwest::Method;
+use serde_json::json;
+use tidemill_model::{Answer, BulkId, Outcome};
 
 use crate::fixture::{Fixture, answers_done, send};
+use crate::owner::Script;
 
 /// API-3: the committed OpenAPI document is what the code says; `make schemas` writes it.
 #[test]
@@ -12,6 +15,22 @@ fn committed_document_is_what_the_code_says() {
     let committed = include_str!("../../../../schemas/openapi.json");
     let other = committed.lines().zip(document.lines()).find(|(committed, now)| committed != now);
     assert!(committed == document, "schemas/openapi.json is stale: run `make schemas`; first: {other:?}");
+}
+
+/// API-3: what begins something that goes on says so with 202, and the document has that answer.
+#[tokio::test]
+async fn answer_to_who_begins_a_bulk_operation_is_documented() {
+    let begun: Script = Box::new(|_| Some(Outcome::Answered(Answer::Bulk { bulk: BulkId(4096) })));
+    let fixture = Fixture::start(begun).await;
+    let responses = tidemill_api::document()["paths"]["/api/bulk"]["post"]["responses"].take();
+    for (dry_run, status, schema) in [(true, 200, "BulkPlan"), (false, 202, "BulkStarted")] {
+        let body =
+            json!({"action": "disable", "filter": {"group": "demo"}, "reason": "late", "dry_run": dry_run});
+        let answered = send(fixture.post("/api/bulk", &body)).await;
+        assert_eq!(answered.status, status, "{}", answered.body);
+        let documented = &responses[status.to_string()]["content"]["application/json"]["schema"]["$ref"];
+        assert_eq!(*documented, format!("#/components/schemas/{schema}"), "{responses}");
+    }
 }
 
 /// API-3: every call of the document is there; those that need a key say so without one.

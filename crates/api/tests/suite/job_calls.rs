@@ -331,6 +331,47 @@ async fn worker_is_found_by_every_name_of_its_host() {
     assert_eq!(fixture.owner.seen().len(), done, "what is refused changes nothing");
 }
 
+/// API-2: a worker that is there goes before one that has left, and before what workers of others registered.
+#[tokio::test]
+async fn address_means_a_live_worker_of_the_callers_own() {
+    let fixture = fixture().await;
+    let on = |id: &str, state: &str, host: &str, address: &str| WorkerRow {
+        id: id.into(),
+        state: state.into(),
+        host: host.into(),
+        ..worker(address)
+    };
+    let later = |row: WorkerRow| WorkerRow { registered_at: row.registered_at + 1, ..row };
+    let foreign = |row: WorkerRow| WorkerRow { group_name: "other".into(), ..row };
+    Writer::new(&*fixture.tables)
+        .rows(vec![
+            on("w2", "live", "shared", "10.0.0.2:32"),
+            foreign(later(on("w3", "live", "else", "shared:32"))),
+            on("w4", "live", "shared", "10.0.0.4:33"),
+            later(on("w5", "gone", "else", "shared:33")),
+            on("w6", "live", "else", "shared:34"),
+            later(on("w7", "lost", "else", "shared:34")),
+            later(on("w8", "left", "else", "shared:34")),
+            on("w9", "left", "else", "shared:35"),
+            foreign(on("x1", "live", "else", "shared:36")),
+        ])
+        .commit(OFFSET + 2);
+    let drain = |port: i32| {
+        let body =
+            json!({"app_name": "demo-user", "app_key": SECRET, "ip": "shared", "port": port, "status": 0});
+        send(fixture.open(Method::POST, "/api/worker/status").json(&body))
+    };
+    for (port, found) in [(32, "w2"), (33, "w4"), (34, "w6"), (35, "w9")] {
+        let answered = drain(port).await.body;
+        assert_eq!(answered, json!({"ip": "shared", "port": port, "success": true}));
+        let wanted = Command::Worker(WorkerCommand::Drain { worker: WorkerId::new(found) });
+        assert_eq!(fixture.owner.seen().pop().unwrap().command, wanted, "{port}");
+    }
+    let (theirs, nobodys) = (drain(36).await.body, drain(37).await.body);
+    assert_eq!(theirs["code"], "unknown", "{theirs}");
+    assert_eq!(theirs.to_string().replace("36", "37"), nobodys.to_string());
+}
+
 /// API-1, API-2: a part of a key is not passed over where headers show one: it may be another one.
 #[tokio::test]
 async fn part_of_a_key_is_not_passed_over() {

@@ -13,6 +13,7 @@ mod document;
 mod events;
 mod every_call;
 mod fixture;
+mod hidden_parents;
 mod job_calls;
 mod journal_feed;
 mod log_reads;

@@ -19,9 +19,9 @@ use crate::owner::{OFFSET, Script};
 use crate::rows::{SECRET, Writer, batch, definitions, job_row};
 use crate::without_tables::{Followed, key};
 
-const EXTRACT: i64 = 1 << 12;
-const LOAD: i64 = 2 << 12;
-const OTHER: i64 = 3 << 12;
+pub(crate) const EXTRACT: i64 = 1 << 12;
+pub(crate) const LOAD: i64 = 2 << 12;
+pub(crate) const OTHER: i64 = 3 << 12;
 
 fn person(name: &str, role: &str, departments: &[&str], more: &Value) -> Value {
     let mut person = json!({"name": name, "role": role, "departments": departments});
@@ -44,11 +44,11 @@ fn rights_of(app: &str, more: Value) -> Value {
 
 /// `extract` is of department bi, `load` of ann, who is of bi, and `other` of finance. Every key and everybody else is in the
 /// journal.
-async fn fixture() -> (Fixture, Followed) {
+pub(crate) async fn fixture() -> (Fixture, Followed) {
     fixture_with(Box::new(|_, _| Ok(LiveAnswer::NotFound))).await
 }
 
-async fn fixture_with(answers: Answers) -> (Fixture, Followed) {
+pub(crate) async fn fixture_with(answers: Answers) -> (Fixture, Followed) {
     let script: Script = Box::new(|command| match &command.command {
         Command::Batch(BatchCommand::RunJob { .. }) => {
             Some(Outcome::Answered(Answer::Generated { batch: BatchId(1), disabled: false }))
@@ -100,7 +100,7 @@ async fn fixture_with(answers: Answers) -> (Fixture, Followed) {
     (fixture, journal)
 }
 
-async fn call(fixture: &Fixture, key: &str, person: &str, method: Method, path: &str) -> Answered {
+pub(crate) async fn call(fixture: &Fixture, key: &str, person: &str, method: Method, path: &str) -> Answered {
     let request = fixture.request(method.clone(), path, key).header("X-User", person);
     send(if method == Method::GET { request } else { request.json(&json!({})) }).await
 }

@@ -77,7 +77,7 @@ fn catalogue() -> Vec<Value> {
     ]
 }
 
-fn decides() -> Script {
+pub(crate) fn decides() -> Script {
     Box::new(|command| {
         Some(match &command.command {
             Command::Batch(tidemill_model::BatchCommand::RunJob { .. }) => {

@@ -181,8 +181,8 @@ pub(super) fn bulk(calls: Calls) -> Calls {
             Call::act("/api/bulk", "One action for all batches or jobs that fit a filter, as one operation")
                 .named("startBulkOperation")
                 .takes::<bulk::BulkRequest>()
-                .gives::<bulk::BulkStarted>()
-                .or_gives::<bulk::BulkPlan>(),
+                .gives::<bulk::BulkPlan>()
+                .begins::<bulk::BulkStarted>(),
             bulk::begin,
         )
         .add(
