@@ -13,7 +13,7 @@ use tidemill_sinks::{Config, Error, Files, LocalFiles, Opener, ParquetConfig, Pa
 /// What DuckDB makes of all files, each row as an object of its columns, `dt` from the directory's name.
 const READ: &str = r#"
 import duckdb, json, sys
-root = sys.argv[1] + "/*/*.parquet"
+root = sys.argv[1] + "/dt=*/*.parquet"
 query = f"select * from read_parquet('{root}', hive_partitioning = true, hive_types_autocast = false)"
 cursor = duckdb.connect().execute(query + " order by journal_partition, journal_offset, event_index")
 names = [column[0] for column in cursor.description]

@@ -54,7 +54,7 @@ fn files(root: &Path) -> Vec<(i64, String, String)> {
     const READ: &str = "import duckdb, json, sys\n\
         query = \"select grant_id, event, parameters::json->>'path' from read_parquet(?, hive_partitioning = true) \
         order by journal_offset, event_index\"\n\
-        print(json.dumps(duckdb.execute(query, [sys.argv[1] + '/*/*.parquet']).fetchall()))";
+        print(json.dumps(duckdb.execute(query, [sys.argv[1] + '/dt=*/*.parquet']).fetchall()))";
     let python =
         std::env::var("TIDEMILL_TEST_PYTHON").expect("TIDEMILL_TEST_PYTHON names a Python with DuckDB");
     let output = Command::new(python).args(["-c", READ]).arg(root).output().unwrap();
