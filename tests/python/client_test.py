@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 
-from running import PATIENCE_S, ROOT, fail, program, until
+from running import PATIENCE_S, ROOT, Stopped, fail, program, until
 
 CLIENT = ROOT / "clients/python"
 # They take less than 30 s.
@@ -69,7 +69,7 @@ def blocks(page, language):
     return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
 
 
-class Server:
+class Server(Stopped):
     """One process with everything in it."""
 
     def __init__(self, directory, **settings):
@@ -86,18 +86,6 @@ class Server:
         self.address, self.key = (it.read_text().strip() for it in files)
         self.url = f"http://{self.address}"
         return self
-
-    def goes_on(self):
-        if self.process.poll() is not None:
-            fail(f"the server has ended: {self.log.read_text()[-2000:]}")
-
-    def __exit__(self, *_):
-        self.process.terminate()
-        try:
-            self.process.wait(PATIENCE_S)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
 
 
 def main():

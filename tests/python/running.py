@@ -42,3 +42,19 @@ def until(what, look, goes_on=lambda: None):
         if time.monotonic() > deadline:
             fail(f"not within {PATIENCE_S} s: {what}")
         time.sleep(0.05)
+
+
+class Stopped:
+    """Whoever has a program as `process`, which prints into the file `log`: it is looked after, and stopped in the end."""
+
+    def goes_on(self):
+        if self.process.poll() is not None:
+            fail(f"the program has ended: {self.log.read_text()[-2000:]}")
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        try:
+            self.process.wait(PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()

@@ -6,7 +6,7 @@ import subprocess
 import urllib.error
 import urllib.request
 
-from running import PATIENCE_S, fail, program, until
+from running import PATIENCE_S, Stopped, fail, program, until
 
 
 class Calls:
@@ -35,7 +35,7 @@ class Calls:
         return self.done("GET", path)["items"]
 
 
-class Service(Calls):
+class Service(Stopped, Calls):
     """One process with everything in it, and its data in a directory of its own."""
 
     def __init__(self, directory):
@@ -55,17 +55,5 @@ class Service(Calls):
     def __enter__(self):
         return self
 
-    def __exit__(self, *_):
-        self.process.terminate()
-        try:
-            self.process.wait(PATIENCE_S)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
-
     def until(self, what, look):
         return until(what, look, self.goes_on)
-
-    def goes_on(self):
-        if self.process.poll() is not None:
-            fail(f"the service has ended: {self.log.read_text()[-2000:]}")
