@@ -257,6 +257,7 @@ def feed_goes_on_where_it_broke(kind):
         of = {"subject": f"job/{job}"}
         ids = lambda events: [event.raw["id"] for event in events]
         whole = ids(straight.events(begin="start", limit=12, **of))
+        equal("different events", 12, len(set(whole)))
         for cut in (3, 1, 4):
             proxy.breaks("GET /api/events", events=cut)
         broken = list(side.events(begin="start", limit=12, **of))
