@@ -107,7 +107,7 @@ def shell(side, name, command, **fields):
 def pull_task(side, executor, **fields):
     start = (datetime.datetime.now(UTC) - datetime.timedelta(seconds=2)).strftime("%Y-%m-%dT%H:%M:%SZ")
     body = {"executor": executor, "when": {"once": {"start": start}}, **fields}
-    return side.call("POST", "/api/pull/tasks", body=body)["task"]
+    return until_done(lambda: side.call("POST", "/api/pull/tasks", body=body), tidemill.Refused)["task"]
 
 
 def own_group(side, name, users):
@@ -121,17 +121,19 @@ def own_group(side, name, users):
     return group, names
 
 
-def until_done(call):
-    """A new group is known to the catalogue first."""
+def until_done(call, refused_with=tidemill.TidemillError):
+    """What a call answers once it is not refused any more: a new group is known to the catalogue first, and its users to interfaces later."""
+    answers = []
 
     def look():
         try:
-            call()
+            answers.append(call())
             return True
-        except tidemill.TidemillError:
+        except refused_with:
             return False
 
     until("the group has users", look)
+    return answers[0]
 
 
 # API-8: every call, and the types of what it gives.
